@@ -1,0 +1,190 @@
+"""Import a plugin and make its object, with each way that this can fail told apart."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cyrene_sdk._worker.faults import StageError, sentence_of, trace_of
+from cyrene_sdk.protocols import Plugin
+
+__all__ = ["Code", "load_plugin", "plugin_classes"]
+
+PLUGIN_METHODS = ("metadata", "init", "start", "stop", "health", "tools")
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Where a plugin's class is: `attribute` None means the only plugin class of the module.
+
+    `folder`, if given, is where the top-level package must come from.
+    """
+
+    module: str
+    attribute: str | None = None
+    folder: str | None = None
+
+    @classmethod
+    def from_dict(cls, spec: Mapping[str, Any]) -> Code:
+        """Read what `to_dict` wrote."""
+        return cls(spec["module"], spec.get("attribute"), spec.get("folder"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object for another process."""
+        return {"module": self.module, "attribute": self.attribute, "folder": self.folder}
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.attribute}" if self.attribute else self.module
+
+
+def load_plugin(code: Code) -> Plugin:
+    """Import the module and return the plugin object.
+
+    Raises:
+        StageError: of stage `load`; the module fails to import, the class is not there, or is no plugin.
+    """
+    module = _import(code)
+    target = _find(module, code)
+    try:
+        plugin = target()
+    except BaseException as error:
+        raise _load_error(f"'{code}' cannot be made: {type(error).__name__}: {sentence_of(error)}", error) from error
+    missing = [name for name in PLUGIN_METHODS if not callable(getattr(plugin, name, None))]
+    if missing:
+        raise StageError(
+            f"'{code}' is no plugin: it has no {_quoted(missing)}",
+            stage="load",
+            where=_file_of(module),
+            mend="derive the class from cyrene_sdk.BasePlugin, or write the missing methods",
+        )
+    return plugin  # type: ignore[no-any-return]  # checked by its methods just above
+
+
+def plugin_classes(module: ModuleType) -> list[str]:
+    """Return the names of the plugin classes that the module itself defines."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and value.__module__ == module.__name__
+        and all(callable(getattr(value, method, None)) for method in PLUGIN_METHODS)
+    ]
+
+
+def _import(code: Code) -> ModuleType:
+    top = code.module.partition(".")[0]
+    before = set(sys.modules)
+    try:
+        if code.folder is not None:
+            _import_top(top, code.folder)
+        return importlib.import_module(code.module)
+    except StageError:
+        raise
+    except BaseException as error:
+        _forget(top, before)
+        if isinstance(error, ModuleNotFoundError) and error.name is not None and code.module.startswith(error.name):
+            place = code.folder or "the host's Python environment"
+            raise StageError(
+                f"module '{code.module}' was not found in {place}",
+                stage="load",
+                mend="install the plugin's package, or correct 'import' or 'path' in its entry",
+                trace=trace_of(error),
+            ) from error
+        if isinstance(error, SystemExit):
+            raise _load_error(f"module '{code.module}' exited during import ({sentence_of(error)})", error) from error
+        what = f"module '{code.module}' failed to import: {type(error).__name__}: {sentence_of(error)}"
+        raise _load_error(what, error) from error
+
+
+def _import_top(top: str, folder: str) -> None:
+    """Import the top-level package from `folder` itself, whatever else on sys.path has its name."""
+    loaded = sys.modules.get(top)
+    if loaded is not None:
+        origin = _file_of(loaded) or ""
+        if not Path(origin).resolve().is_relative_to(Path(folder).resolve()):
+            raise StageError(
+                f"a module '{top}' is loaded from '{origin}' already, not from '{folder}'",
+                stage="load",
+                mend=f"rename the plugin's module '{top}': module names are shared in one interpreter",
+            )
+        return
+    spec = PathFinder.find_spec(top, [folder])
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(f"No module named {top!r}", name=top)
+    if folder not in sys.path:
+        sys.path.append(folder)  # at the end: siblings of the package are found, nothing else is hidden
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[top] = module
+    spec.loader.exec_module(module)
+
+
+def _forget(top: str, before: set[str]) -> None:
+    """Take a failed import's modules out again, so that a corrected file is read afresh."""
+    for name in [name for name in sys.modules if name not in before and name.partition(".")[0] == top]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def _find(module: ModuleType, code: Code) -> Any:
+    offered = plugin_classes(module)
+    if code.attribute is None:
+        if len(offered) == 1:
+            return getattr(module, offered[0])
+        found = f"has several plugin classes: {_quoted(offered)}" if offered else "has no plugin class"
+        raise StageError(
+            f"module '{code.module}' {found}",
+            stage="load",
+            where=_file_of(module),
+            mend="name the class in the entry: \"class\": \"…\"",
+        )
+    target = getattr(module, code.attribute, None)
+    if target is None:
+        near = difflib.get_close_matches(code.attribute, offered or list(vars(module)), n=1)
+        raise StageError(
+            f"module '{code.module}' has no class '{code.attribute}'",
+            stage="load",
+            where=_file_of(module),
+            mend=f"did you mean '{near[0]}'?" if near else "name one of its classes in the entry's 'class'",
+        )
+    if not callable(target):
+        raise StageError(
+            f"'{code}' is no plugin class: it is a {type(target).__name__}",
+            stage="load",
+            where=_file_of(module),
+            mend="name a class derived from cyrene_sdk.BasePlugin, or a function that returns a plugin",
+        )
+    return target
+
+
+def _load_error(what: str, error: BaseException) -> StageError:
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    own = [f"{file} line {line}" for file, line in frames if not file.startswith("<") and "cyrene_sdk" not in file]
+    if isinstance(error, SyntaxError) and error.filename:
+        own = [f"{error.filename} line {error.lineno}"]
+    return StageError(
+        what,
+        stage="load",
+        where=own[-1] if own else None,
+        mend="mend the plugin's code or install what it imports; `cyrene check` runs the same import",
+        trace=trace_of(error),
+    )
+
+
+def _file_of(module: ModuleType) -> str | None:
+    return getattr(module, "__file__", None)
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

@@ -1,0 +1,264 @@
+"""The data types of the contract: frozen models whose JSON is what the Go SDK writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from cyrene_sdk.errors import ErrorKind
+
+__all__ = [
+    "DangerLevel",
+    "Image",
+    "PluginAuthor",
+    "PluginMetadata",
+    "ProgressStatus",
+    "ToolComplexity",
+    "ToolDefinition",
+    "ToolProgress",
+    "ToolResult",
+    "Wire",
+]
+
+DEFAULT_TIMEOUT_MS = 8000
+
+
+class ToolComplexity(StrEnum):
+    """`simple`: one round, about 2 s. `complex`: runs long and reports progress."""
+
+    SIMPLE = "simple"
+    COMPLEX = "complex"
+
+
+class DangerLevel(StrEnum):
+    """How much harm a call can do; the operator's policy decides what each level may."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+    @property
+    def rank(self) -> int:
+        """0 for low, 1 for medium, 2 for high."""
+        return ("low", "medium", "high").index(self.value)
+
+
+class ProgressStatus(StrEnum):
+    """The state that one progress report tells."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Wire(BaseModel):
+    """A frozen record with Go's JSON.
+
+    `ALWAYS` names the keys that Go writes without `omitempty`; every other key is left out while it
+    holds its default. `GO_ZERO` holds Go's zero value where ours differs: it is written for, and read
+    as, a field that was never set. On reading, null means unset too.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True, extra="forbid", defer_build=True)
+    ALWAYS: ClassVar[frozenset[str]] = frozenset()
+    GO_ZERO: ClassVar[Mapping[str, Any]] = {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object (plain dicts, lists, strings, numbers) that `to_json` writes."""
+        written: dict[str, Any] = {}
+        for name, field in type(self).model_fields.items():
+            key = field.alias or name
+            value = getattr(self, name)
+            if name in self.GO_ZERO and name not in self.model_fields_set:
+                if key in self.ALWAYS:
+                    written[key] = self.GO_ZERO[name]
+            elif key in self.ALWAYS or value != field.get_default(call_default_factory=True):
+                written[key] = _plain(value)
+        return written
+
+    def to_json(self) -> str:
+        """Return the JSON text that the Go SDK would write (key order and spacing aside)."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, source: str | bytes | Mapping[str, Any], *, notes: list[str] | None = None) -> Self:
+        """Read JSON text, or an object that was parsed already.
+
+        Args:
+            source: JSON text, or the parsed object.
+            notes: receives one sentence for each unknown key, which is kept out.
+        Raises:
+            ValueError: not a JSON object, or a field of the wrong type (pydantic's ValidationError).
+        """
+        parsed = json.loads(source) if isinstance(source, str | bytes) else dict(source)
+        return cls.model_validate(parsed, context=[] if notes is None else notes)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, value: Any, reading: ValidationInfo) -> Any:
+        if not isinstance(value, dict):
+            return value
+        kept = {k: v for k, v in value.items() if v is not None and not (k in cls.GO_ZERO and v == cls.GO_ZERO[k])}
+        if reading.context is not None:
+            known = {field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields)
+            for key in kept.keys() - known:
+                reading.context.append(f"{cls.__name__}: unknown key '{key}' was left out")
+                del kept[key]
+        return kept
+
+
+class PluginAuthor(Wire):
+    """Who wrote a plugin. All three are free text and may be empty."""
+
+    ALWAYS = frozenset({"name", "email", "url"})
+
+    name: str = ""
+    email: str = ""
+    url: str = ""
+
+
+class PluginMetadata(Wire):
+    """What a plugin says of itself.
+
+    `dependencies` maps plugin names to version ranges (PEP 440; bare `1.2`, `^1.2`, `~1.2` are read).
+    `category` is free text; known are tool, iot, knowledge, reminder, image.
+    """
+
+    ALWAYS = frozenset(
+        {"name", "displayName", "version", "minCyreneVersion", "author", "description", "license", "category"}
+    )
+
+    name: str
+    display_name: str = Field("", alias="displayName")
+    version: str
+    min_cyrene_version: str = Field("", alias="minCyreneVersion", description="lowest host version; empty = any")
+    author: PluginAuthor = PluginAuthor()
+    description: str = ""
+    license: str = ""
+    keywords: list[str] = []
+    category: str = ""
+    dependencies: dict[str, str] = {}
+    homepage: str = ""
+    repository: str = ""
+
+    @field_validator("author", mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+
+class ToolDefinition(Wire):
+    """What a tool is and when to call it; a model decides by `description`.
+
+    `parameters` and `returns` are JSON Schemas (2020-12). `timeout_ms` is None while unset: 8000 ms are
+    then in effect for a simple tool. `triggers` are whole requests that should reach the tool (or
+    `/regex/`), `not_when` requests that look like it but are not, `examples` argument objects.
+    `secret_arguments` are never logged, `serial` makes the call a barrier in a batch, `makes` and
+    `accepts` name media (`image`).
+    """
+
+    ALWAYS = frozenset({"id", "name", "displayName", "description", "category", "complexity", "parameters"})
+    GO_ZERO = {"complexity": "", "parameters": None, "timeout_ms": 0, "danger_level": ""}
+
+    id: str = ""
+    name: str = ""
+    display_name: str = Field("", alias="displayName")
+    description: str = ""
+    category: str = ""
+    complexity: ToolComplexity = ToolComplexity.SIMPLE
+    parameters: dict[str, Any] = {}
+    returns: dict[str, Any] = {}
+    timeout_ms: int | None = Field(None, gt=0)
+    max_retries: int = Field(0, ge=0)
+    danger_level: DangerLevel | None = None
+    read_only: bool = False
+    idempotent: bool | None = None
+    triggers: list[str] = []
+    not_when: list[str] = []
+    examples: list[dict[str, Any]] = []
+    secret_arguments: list[str] = []
+    serial: bool = False
+    makes: list[str] = []
+    accepts: list[str] = []
+
+    @property
+    def limit_ms(self) -> int:
+        """Milliseconds in effect for one attempt of a simple tool."""
+        return self.timeout_ms or DEFAULT_TIMEOUT_MS
+
+
+class Image(Wire):
+    """An image as base64 text or as a URL, with its MIME type; exactly one of the two."""
+
+    ALWAYS = frozenset({"mime"})
+
+    mime: str = "image/png"
+    base64: str = ""
+    url: str = ""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if bool(self.base64) == bool(self.url):
+            raise ValueError("an image needs exactly one of 'base64' and 'url'")
+        return self
+
+
+class ToolResult(Wire):
+    """The outcome of one call. A model sees `output` of a success and `error` of a failure.
+
+    A tool sets `success`, `output` or `error`, `data`, `images`, `retryable`, `effect` and the chat
+    flags; the host fills the rest. `effect` says whether a failed call may have acted.
+    """
+
+    ALWAYS = frozenset({"tool_name", "success"})
+
+    tool_name: str = ""
+    success: bool = False
+    output: str = ""
+    error: str = ""
+    duration_ms: int = 0
+    data: Any = None
+    images: list[Image] = []
+    error_kind: ErrorKind | None = None
+    reason: str = ""
+    error_id: str = ""
+    retryable: bool = False
+    effect: Literal["none", "unknown"] | None = None
+    attempts: int = 0
+    plugin: str = ""
+    call_id: str = ""
+    notes: list[str] = []
+    need_ai_reply: bool | None = None
+    already_sent: bool = False
+    send_result_text: bool = False
+    no_reply: bool = False
+    save_to_memory: bool = True
+
+
+class ToolProgress(Wire):
+    """One report of a running ComplexTool; `progress` goes from 0.0 to 1.0 and never falls."""
+
+    ALWAYS = frozenset({"execution_id", "status", "progress"})
+    GO_ZERO = {"status": ""}
+
+    execution_id: str = ""
+    status: ProgressStatus = ProgressStatus.RUNNING
+    progress: float = 0.0
+    message: str = ""
+    error: str = ""
+    result: ToolResult | None = None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Wire):
+        return value.to_dict()
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    return value.value if isinstance(value, StrEnum) else value
