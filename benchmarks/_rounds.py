@@ -1,0 +1,175 @@
+"""Cases measured in turns: rounds, spread, the ratio to the limit, tables and JSON."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import importlib.metadata
+import inspect
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+__all__ = ["Case", "Row", "kept", "measured", "options", "publish"]
+
+_SCALES = {"us": 1e6, "ms": 1e3}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to measure.
+
+    `call` is a plain or a coroutine function without arguments; `reach` the ratio to the limit that is
+    wanted at most; `note` says what a reader must know to compare.
+    """
+
+    name: str
+    call: Callable[[], object]
+    reach: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The outcome of a case: times of one call in `unit`, and the median over rounds of the ratio to the limit."""
+
+    name: str
+    unit: str
+    median: float
+    low: float
+    high: float
+    ratio: float
+    reach: float | None
+    rounds: int
+    calls_per_round: int
+    note: str
+
+
+def options(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the flags that all benchmarks share."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    parser.add_argument("--quick", action="store_true", help="a smoke run: few rounds, small batches")
+    parser.add_argument("--rounds", type=int, help="how often each case takes its turn")
+    parser.add_argument("--only", default="", help="comma-separated parts of the names of the cases to run")
+    return parser
+
+
+def kept(cases: Sequence[Case], only: str, limit: str) -> list[Case]:
+    """Return the cases whose names contain a part of `only`, and always the limit."""
+    parts = [part.strip() for part in only.split(",") if part.strip()]
+    return [case for case in cases if not parts or case.name == limit or any(part in case.name for part in parts)]
+
+
+async def measured(
+    cases: Sequence[Case], *, limit: str, rounds: int, batch_ms: float, unit: str = "us", most_calls: int = 20_000
+) -> list[Row]:
+    """Run the cases in turns (A B C … A B C …) and return their rows, in the order given.
+
+    One sample is a batch of about `batch_ms`, divided by its calls. The garbage collector rests during
+    batches and runs between rounds, the same for all.
+    """
+    sizes = {case.name: await _batch_size(case, batch_ms, most_calls) for case in cases}
+    samples: dict[str, list[float]] = {case.name: [] for case in cases}
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for case in cases:
+                samples[case.name].append(await _seconds(case, sizes[case.name]) * _SCALES[unit])
+            gc.collect()
+    finally:
+        gc.enable()
+    return [_row(case, samples[case.name], samples[limit], unit, sizes[case.name]) for case in cases]
+
+
+def publish(title: str, tables: Mapping[str, Sequence[Row]], *, packages: Sequence[str], as_json: bool) -> None:
+    """Print the tables as Markdown, or as one JSON document, with the versions that were measured."""
+    machine = {"python": platform.python_version(), "cores": os.cpu_count(), "system": platform.system()}
+    versions = {package: _version(package) for package in packages}
+    if as_json:
+        document = {"title": title, "machine": machine, "versions": versions}
+        rows = {name: [asdict(row) for row in table] for name, table in tables.items()}
+        json.dump({**document, "tables": rows}, sys.stdout, indent=1)
+        print()
+        return
+    print(f"# {title}\n")
+    print(", ".join(f"{name} {value}" for name, value in {**machine, **versions}.items()) + ".")
+    for name, table in tables.items():
+        print(f"\n## {name}\n")
+        print(_markdown(table))
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    lines = [
+        "| case | median | p10..p90 | ratio | reach | rounds x calls | note |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for row in rows:
+        reach = "" if row.reach is None else f"≤ {row.reach:g}x"
+        spread = f"{_short(row.low)}..{_short(row.high)}"
+        lines.append(
+            f"| {row.name} | {_short(row.median)} {row.unit} | {spread} | {row.ratio:.2f}x | {reach} "
+            f"| {row.rounds} x {row.calls_per_round} | {row.note} |"
+        )
+    return "\n".join(lines)
+
+
+async def _batch_size(case: Case, batch_ms: float, most_calls: int) -> int:
+    calls = 1
+    await _seconds(case, 1)  # the first call pays for what is made once
+    while True:
+        seconds = await _seconds(case, calls)
+        wanted = int(max(1, min(most_calls, batch_ms / 1e3 / max(seconds, 1e-8))))
+        if wanted < calls * 20:
+            return wanted
+        calls *= 20
+
+
+async def _seconds(case: Case, calls: int) -> float:
+    call = case.call
+    if inspect.iscoroutinefunction(call):
+        started = time.perf_counter()
+        for _ in range(calls):
+            await call()
+        return (time.perf_counter() - started) / calls
+    await asyncio.sleep(0)
+    started = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - started) / calls
+
+
+def _row(case: Case, samples: list[float], limit: list[float], unit: str, calls: int) -> Row:
+    ratio = statistics.median(sample / base for sample, base in zip(samples, limit, strict=True))
+    low, high = _quantile(samples, 0.1), _quantile(samples, 0.9)
+    return Row(
+        case.name, unit, statistics.median(samples), low, high, ratio, case.reach, len(samples), calls, case.note
+    )
+
+
+def _quantile(samples: Sequence[float], share: float) -> float:
+    ordered = sorted(samples)
+    position = share * (len(ordered) - 1)
+    below = int(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+
+
+def _short(value: float) -> str:
+    if value < 100:
+        return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+    return f"{value:,.0f}"
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"
