@@ -4,9 +4,9 @@ UV_VERSION := 0.13.9
 UV := .uv/bin/uv
 BIN := .venv/bin
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
-DISTRIBUTIONS := . cyrene_sdk $(PLUGINS)
 PROJECTS := pyproject.toml $(patsubst %,%/pyproject.toml,cyrene_sdk $(PLUGINS))
 READY := .venv/.ready
+INSTALL := $(UV) pip install --quiet --no-deps --no-build-isolation --compile-bytecode
 
 # Without compiled bytecode every start of the host and of a worker takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -53,13 +53,14 @@ $(UV): Makefile
 		echo "Cyrene needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
 		echo "  mend:  name a newer one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	@if [ "$$($(UV) --version 2>/dev/null | cut -d ' ' -f 2)" != "$(UV_VERSION)" ]; then \
-		rm -rf .uv && $(PYTHON) -m pip install --quiet --disable-pip-version-check --target .uv uv==$(UV_VERSION); fi
+		rm -rf .uv && $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .uv uv==$(UV_VERSION); fi
 	@touch $(UV)
 
-# `sync` removes what is not locked, so the distributions follow it; their own sources are compiled last.
+# `sync` removes what is not locked, so the distributions follow it: the SDK first, since a plugin's build uses its hook.
 $(READY): $(UV) requirements.lock $(PROJECTS)
 	@[ -x $(BIN)/python ] || $(UV) venv --quiet --python $(PYTHON) .venv
 	$(UV) pip sync --quiet --require-hashes --compile-bytecode requirements.lock
-	$(UV) pip install --quiet --no-deps --no-build-isolation --compile-bytecode $(patsubst %,--editable ./%,$(DISTRIBUTIONS))
-	@$(BIN)/python -m compileall -q cyrene_host cyrene_sdk plugins
+	$(INSTALL) --editable ./cyrene_sdk
+	$(INSTALL) --editable . $(patsubst %,--editable ./%,$(PLUGINS))
+	@$(BIN)/python -m compileall -q cyrene_host cyrene_sdk/cyrene_sdk $(PLUGINS)
 	@touch $(READY)
