@@ -164,8 +164,9 @@ class Reader:
 
     def _surroundings(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("CYRENE_")}
-        programs = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
-        places = {"PATH": programs, "HOME": str(self.home), "WHERE": str(self.home / "where")}
+        programs = [str(self.folder / ".venv" / "bin"), str(Path(sys.executable).parent), kept.get("PATH", "")]
+        kept.setdefault("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv"))
+        places = {"PATH": os.pathsep.join(programs), "HOME": str(self.home), "WHERE": str(self.home / "where")}
         return kept | places | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
 
 
@@ -182,8 +183,7 @@ def _copy_checkout(folder: Path) -> None:
     for name in _tracked():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
-    for name in (".venv", ".uv"):
-        (folder / name).symlink_to(ROOT / name)
+    (folder / ".uv").symlink_to(ROOT / ".uv")  # `make setup` makes a .venv of the copy's own, from uv's cache
 
 
 @pytest.mark.timeout(300)
