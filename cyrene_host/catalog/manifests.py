@@ -1,0 +1,293 @@
+"""Plugins as data: the manifest a package ships, the one kept of an earlier look, and what differs between two."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Literal
+from urllib.parse import quote
+
+from cyrene_sdk._worker.contract import CONTRACT
+from cyrene_sdk._worker.gate import GateError, checked
+from cyrene_sdk._worker.manifest_file import MANIFEST, MANIFEST_FILE, document, manifest_path, manifest_text
+from cyrene_sdk.errors import CyreneError
+from cyrene_sdk.types import PluginMetadata, ToolDefinition, Wire
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
+
+from cyrene_host.catalog.fingerprints import source_key
+from cyrene_host.catalog.sources import Source
+
+__all__ = [
+    "CONTRACTS",
+    "Manifest",
+    "ManifestError",
+    "ManifestStore",
+    "differences",
+    "drift",
+    "parse_manifest",
+    "read_shipped",
+    "write_manifest",
+]
+
+CONTRACTS = range(1, CONTRACT + 1)
+"""The SDK contracts that this host speaks."""
+
+MAX_BYTES = 4 * 1024 * 1024
+_MAX_FAULTS = 5
+_MAX_NAME_CHARS = 150
+
+Origin = Literal["shipped", "kept", "live"]
+
+
+class ManifestError(CyreneError):
+    """A manifest cannot be read, or was made for another host."""
+
+
+class Manifest(BaseModel):
+    """A plugin as data.
+
+    `tool_faults` has a sentence for each tool whose definition cannot be used; `attribute` is the class or factory
+    that was described; `notes` say what was left out while reading.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    sdk_contract: int
+    python: str = ""
+    attribute: str | None = None
+    metadata: PluginMetadata
+    tools: tuple[ToolDefinition, ...]
+    tool_faults: dict[str, str] = Field(default_factory=dict)
+    config_schema: dict[str, Any] | None = None
+    origin: Origin = "live"
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object of `cyrene-plugin.json`."""
+        described = {
+            "sdk_contract": self.sdk_contract,
+            "metadata": self.metadata.to_dict(),
+            "tools": [tool.to_dict() for tool in self.tools],
+            "tool_faults": self.tool_faults,
+            "config_schema": self.config_schema,
+        }
+        return document(described, self.attribute)
+
+
+class ManifestStore:
+    """The manifests of a host's plugins: shipped in their packages, or kept in the state directory.
+
+    Args:
+        state_dir: the host's state directory; the folder `manifests` in it is made when needed.
+
+    `notes` collects one sentence for each kept file that could not be read or written.
+    """
+
+    def __init__(self, state_dir: Path) -> None:
+        self.notes: list[str] = []
+        self._folder = state_dir / "manifests"
+
+    def find(self, source: Source, name: str) -> Manifest | None:
+        """Return what is known of a plugin without running it; None where it must be described first.
+
+        A kept manifest that fits the plugin's files goes before a shipped one: it is kept only where none was
+        shipped or the live definitions differed.
+
+        Args:
+            name: the name of the plugin's entry.
+        Raises:
+            ManifestError: the shipped manifest is broken, or made for another host.
+        """
+        return self._kept(source, name) or read_shipped(source, plugin=name)
+
+    def keep(self, source: Source, name: str, live: Manifest) -> list[str]:
+        """Keep what a plugin said of itself, where that is not known already.
+
+        Returns:
+            One sentence for each difference from what was known; empty where nothing was.
+        """
+        known = self.find(source, name)
+        changes = differences(known, live) if known is not None else []
+        key = source_key(source)
+        if key is not None and (known is None or changes):
+            text = manifest_text({"key": key, "manifest": live.to_dict()})
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                _replace(self._file(name), text)
+            except OSError as error:
+                self.notes.append(f"the manifest of '{name}' was not kept: {error}")
+        return changes
+
+    def _kept(self, source: Source, name: str) -> Manifest | None:
+        file = self._file(name)
+        try:
+            text = _read(file)
+            if text is None:
+                return None
+            kept = from_json(text, allow_inf_nan=False)
+            if kept["key"] != source_key(source):
+                return None
+            return parse_manifest(kept["manifest"], origin="kept", where=str(file), plugin=name)
+        except (OSError, ValueError, TypeError, LookupError, ManifestError) as error:
+            self.notes.append(f"'{file}' was left aside: {error}")
+            return None
+
+    def _file(self, name: str) -> Path:
+        safe = quote(name, safe="")
+        if len(safe) > _MAX_NAME_CHARS:
+            safe = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+        return self._folder / f"{safe}.json"
+
+
+def read_shipped(source: Source, *, plugin: str | None = None) -> Manifest | None:
+    """Read the manifest in a plugin's package.
+
+    Returns:
+        None where there is none, or where it describes another class of the same package.
+    Raises:
+        ManifestError: it cannot be read, is no manifest, or was made for another host.
+    """
+    if source.location is None:
+        return None
+    file = manifest_path(source.location)
+    try:
+        text = _read(file)
+        written = None if text is None else from_json(text, allow_inf_nan=False)
+    except (OSError, ValueError) as error:
+        raise _error(f"its {MANIFEST_FILE} cannot be read: {error}", str(file), plugin) from error
+    if written is None:
+        return None
+    manifest = parse_manifest(written, origin="shipped", where=str(file), plugin=plugin)
+    is_of_another_class = None not in (manifest.attribute, source.attribute) and manifest.attribute != source.attribute
+    return None if is_of_another_class else manifest
+
+
+def parse_manifest(written: object, *, origin: Origin, where: str, plugin: str | None = None) -> Manifest:
+    """Check a manifest that was read as JSON, or answered by an interpreter that described the plugin.
+
+    Raises:
+        ManifestError: a wrong type, a value that is no JSON, a format or SDK contract that this host does not speak.
+    """
+    try:
+        gated = checked(written, max_bytes=MAX_BYTES)
+    except GateError as error:
+        raise _error(f"its manifest is refused: {error}", where, plugin) from error
+    if not isinstance(gated, dict):
+        raise _error("its manifest is no JSON object", where, plugin)
+    _check_numbers(gated, where, plugin)
+    fields = {**gated, "origin": origin, "notes": ()}
+    try:
+        return Manifest.model_validate(fields)
+    except ValidationError:
+        # Keys of a newer SDK are left out and noted; to look for them in every manifest would double the time.
+        notes: list[str] = []
+    try:
+        return Manifest.model_validate(fields, context=notes).model_copy(update={"notes": tuple(notes)})
+    except ValidationError as error:
+        raise _error(f"its manifest is not valid: {_told(error)}", where, plugin) from error
+
+
+def differences(old: Manifest, new: Manifest) -> list[str]:
+    """Return one sentence for each thing that a plugin says otherwise than before."""
+    changes = [f"metadata: {keys} changed" for keys in _changed(old.metadata, new.metadata)]
+    before, after = ({tool.name: tool for tool in manifest.tools} for manifest in (old, new))
+    changes += [f"tool '{name}' is gone" for name in before if name not in after]
+    for name, tool in after.items():
+        if name not in before:
+            changes.append(f"tool '{name}' is new")
+        else:
+            changes += [f"tool '{name}': {keys} changed" for keys in _changed(before[name], tool)]
+    if old.config_schema != new.config_schema:
+        changes.append("the schema of 'config' changed")
+    if old.tool_faults != new.tool_faults:
+        changes.append("the faults of its tools changed")
+    if old.sdk_contract != new.sdk_contract:
+        changes.append(f"the SDK contract changed from {old.sdk_contract} to {new.sdk_contract}")
+    return changes
+
+
+def drift(source: Source, live: Manifest) -> list[str]:
+    """Return one sentence for each difference of the shipped manifest from the live one; empty: it is up to date."""
+    try:
+        shipped = read_shipped(source)
+    except ManifestError as error:
+        return [error.what]
+    return [f"there is no {MANIFEST_FILE}"] if shipped is None else differences(shipped, live)
+
+
+def write_manifest(source: Source, live: Manifest) -> list[str]:
+    """Write `cyrene-plugin.json` into a plugin's package, unless the one that is there says the same.
+
+    Returns:
+        What `drift` said before.
+    Raises:
+        ManifestError: a tool is faulty, the package is not known, or its folder cannot be written.
+    """
+    if live.tool_faults:
+        raise _error("; ".join(live.tool_faults.values()), source.where, live.metadata.name)
+    if source.location is None:
+        raise _error(f"the package of '{source.module}' is not known", source.where, live.metadata.name)
+    changes = drift(source, live)
+    file = manifest_path(source.location)
+    if changes:
+        described = live.model_copy(update={"attribute": source.attribute})
+        try:
+            _replace(file, manifest_text(described.to_dict()))
+        except OSError as error:
+            raise _error(f"its {MANIFEST_FILE} cannot be written: {error}", str(file), live.metadata.name) from error
+    return changes
+
+
+def _check_numbers(written: Mapping[str, Any], where: str, plugin: str | None) -> None:
+    number, contract = written.get("manifest", MANIFEST), written.get("sdk_contract")
+    if number != MANIFEST:
+        what = f"its manifest has the format '{number!s:.80}', this host reads {MANIFEST}"
+        raise _error(what, where, plugin, mend="upgrade cyrene-host")
+    if contract not in CONTRACTS:
+        newer = isinstance(contract, int) and contract > CONTRACTS[-1]
+        spoken = f"{CONTRACTS[0]} to {CONTRACTS[-1]}" if len(CONTRACTS) > 1 else str(CONTRACTS[0])
+        what = f"it was built with the SDK contract '{contract!s:.80}', this host speaks {spoken}"
+        mend = "upgrade cyrene-host" if newer else "upgrade the plugin: it must be built again with a newer cyrene-sdk"
+        raise _error(what, where, plugin, mend=mend)
+
+
+def _changed(old: Wire, new: Wire) -> list[str]:
+    """Return the keys whose values differ, as one phrase; empty where none does."""
+    before, after = old.to_dict(), new.to_dict()
+    keys = [key for key in before | after if before.get(key) != after.get(key)]
+    return [", ".join(keys)] if keys else []
+
+
+def _told(error: ValidationError) -> str:
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    told = [f"/{'/'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:_MAX_FAULTS]]
+    return "; ".join(told)
+
+
+def _read(file: Path) -> bytes | None:
+    """Return a file's bytes; None where there is none."""
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES} bytes")
+    return text
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file as a whole or not at all."""
+    temporary = file.with_name(f".{token_hex(8)}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _error(what: str, where: str, plugin: str | None, mend: str | None = None) -> ManifestError:
+    return ManifestError(what, plugin=plugin, where=where, mend=mend or "write it again: `cyrene manifest build`")
