@@ -36,7 +36,7 @@ LAYERS = {
         ["_worker"],
         ["plugin"],
         ["tools"],
-        ["signature"],
+        ["progress", "signature"],
         ["binding", "docstrings"],
         ["protocols"],
         ["context", "hooks"],
