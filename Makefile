@@ -6,12 +6,10 @@ BIN := .venv/bin
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 PROJECTS := pyproject.toml $(patsubst %,%/pyproject.toml,cyrene_sdk $(PLUGINS))
 READY := .venv/.ready
-INSTALL := $(UV) pip install --quiet --no-deps --no-build-isolation --compile-bytecode
+INSTALL := $(UV) pip install --python .venv --quiet --no-deps --no-build-isolation --compile-bytecode
 
 # Without compiled bytecode every start of the host and of a worker takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
-# Another active environment is not ours to change.
-unexport VIRTUAL_ENV
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
@@ -59,7 +57,7 @@ $(UV): Makefile
 # `sync` removes what is not locked, so the distributions follow it: the SDK first, since a plugin's build uses its hook.
 $(READY): $(UV) requirements.lock $(PROJECTS)
 	@[ -x $(BIN)/python ] || $(UV) venv --quiet --python $(PYTHON) .venv
-	$(UV) pip sync --quiet --require-hashes --compile-bytecode requirements.lock
+	$(UV) pip sync --python .venv --quiet --require-hashes --compile-bytecode requirements.lock
 	$(INSTALL) --editable ./cyrene_sdk
 	$(INSTALL) --editable . $(patsubst %,--editable ./%,$(PLUGINS))
 	@$(BIN)/python -m compileall -q cyrene_host cyrene_sdk/cyrene_sdk $(PLUGINS)
