@@ -1,0 +1,1 @@
+"""What is configured and installed: plugins.json, cyrene.toml, manifests, names and schemas."""
