@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from cyrene_sdk.types import Image, PluginMetadata, ToolComplexity, ToolDefinition, ToolProgress, ToolResult
 
-__all__ = ["ComplexTool", "HasConfigSchema", "HostAPI", "Plugin", "PluginConfig", "Storage", "Tool"]
+__all__ = ["ComplexTool", "HasConfigSchema", "HostAPI", "Plugin", "PluginConfig", "Report", "Storage", "Tool"]
 
 
 class PluginConfig(Mapping[str, Any]):
@@ -48,15 +48,19 @@ class Storage(Protocol):
 
     async def get(self, key: str, default: Any = None) -> Any:
         """Return the value of `key`, or `default`."""
+        ...
 
     async def set(self, key: str, value: Any) -> None:
         """Keep `value` under `key`."""
+        ...
 
     async def delete(self, key: str) -> None:
         """Forget `key`; unknown keys are no error."""
+        ...
 
     async def keys(self) -> Sequence[str]:
         """Return all keys, sorted."""
+        ...
 
 
 class HostAPI(Protocol):
@@ -65,30 +69,46 @@ class HostAPI(Protocol):
     @property
     def version(self) -> str:
         """The host's version (PEP 440)."""
+        ...
 
     @property
     def logger(self) -> logging.Logger:
         """The plugin's own log."""
+        ...
 
     @property
     def data_dir(self) -> Path:
         """A folder of the plugin's own that outlives it."""
+        ...
 
     @property
     def storage(self) -> Storage:
         """Durable key-value pairs of the plugin's own."""
+        ...
 
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
         """Call an own tool, or one of a declared dependency, through the same pipeline."""
+        ...
 
     async def send_message(self, text: str = "", images: Sequence[Image] = (), to: str | None = None) -> None:
         """Send to a conversation; by default to that of the current call."""
+        ...
 
     async def notify(self, user_id: str, text: str) -> None:
         """Leave a message for a user; it is kept until delivered."""
+        ...
 
     async def ask(self, question: str, schema: Mapping[str, Any] | None = None) -> Any:
         """Ask the user in the middle of a ComplexTool; None where nobody can answer."""
+        ...
+
+
+class Report(Protocol):
+    """How a complex tool tells its progress; from any thread, at any rate (only the newest report is passed on)."""
+
+    def __call__(self, progress: float, message: str = "") -> None:
+        """Tell that `progress` (0.0 to 1.0) of the work is done, and what is being done."""
+        ...
 
 
 @runtime_checkable
@@ -97,9 +117,11 @@ class Tool(Protocol):
 
     def definition(self) -> ToolDefinition | Awaitable[ToolDefinition]:
         """Return what the tool is and when to call it."""
+        ...
 
     def execute(self, args: dict[str, Any]) -> ToolResult | Awaitable[ToolResult]:
         """Run the tool with arguments that fit its schema."""
+        ...
 
     def validate(self, args: dict[str, Any]) -> None | Awaitable[None]:
         """Check what a schema cannot say.
@@ -107,20 +129,26 @@ class Tool(Protocol):
         Raises:
             ArgumentError: the arguments are at fault.
         """
+        ...
 
     def complexity(self) -> ToolComplexity | Awaitable[ToolComplexity]:
         """Return `simple` or `complex`; agrees with the definition."""
+        ...
 
 
 @runtime_checkable
 class ComplexTool(Tool, Protocol):
     """A tool that runs long, reports progress and can be cancelled."""
 
-    def execute_async(self, args: dict[str, Any]) -> AsyncIterator[ToolProgress] | Awaitable[AsyncIterator[ToolProgress]]:
+    def execute_async(
+        self, args: dict[str, Any]
+    ) -> AsyncIterator[ToolProgress] | Awaitable[AsyncIterator[ToolProgress]]:
         """Yield progress; the last report is terminal and carries the result."""
+        ...
 
     def cancel(self, execution_id: str) -> None | Awaitable[None]:
         """End the execution with this id, if it still runs."""
+        ...
 
 
 @runtime_checkable
@@ -129,21 +157,27 @@ class Plugin(Protocol):
 
     def metadata(self) -> PluginMetadata | Awaitable[PluginMetadata]:
         """Return name, version and the like; called before anything else, without side effects."""
+        ...
 
     def init(self, config: PluginConfig) -> None | Awaitable[None]:
         """Take the configuration; raise to fail."""
+        ...
 
     def start(self, host: HostAPI) -> None | Awaitable[None]:
         """Begin work, with access to the host; raise to fail."""
+        ...
 
     def stop(self) -> None | Awaitable[None]:
         """Release everything; called only after `init` finished."""
+        ...
 
     def health(self) -> None | Awaitable[None]:
         """Return when well; raise when not."""
+        ...
 
     def tools(self) -> Sequence[Tool] | Awaitable[Sequence[Tool]]:
         """Return the tools."""
+        ...
 
 
 @runtime_checkable
@@ -152,3 +186,4 @@ class HasConfigSchema(Protocol):
 
     def config_schema(self) -> dict[str, Any]:
         """Return a JSON Schema for the entry's `config`."""
+        ...

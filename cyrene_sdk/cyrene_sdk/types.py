@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -72,7 +72,7 @@ class Wire(BaseModel):
         """Return the JSON object (plain dicts, lists, strings, numbers) that `to_json` writes."""
         written: dict[str, Any] = {}
         for name, field in type(self).model_fields.items():
-            key = field.alias or name
+            key = field.serialization_alias or name
             value = getattr(self, name)
             if name in self.GO_ZERO and name not in self.model_fields_set:
                 if key in self.ALWAYS:
@@ -95,7 +95,7 @@ class Wire(BaseModel):
         Raises:
             ValueError: not a JSON object, or a field of the wrong type (pydantic's ValidationError).
         """
-        parsed = json.loads(source) if isinstance(source, str | bytes) else dict(source)
+        parsed = json.loads(source, parse_constant=_refuse) if isinstance(source, str | bytes) else dict(source)
         return cls.model_validate(parsed, context=[] if notes is None else notes)
 
     @model_validator(mode="before")
@@ -105,8 +105,8 @@ class Wire(BaseModel):
             return value
         kept = {k: v for k, v in value.items() if v is not None and not (k in cls.GO_ZERO and v == cls.GO_ZERO[k])}
         if reading.context is not None:
-            known = {field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields)
-            for key in kept.keys() - known:
+            known = {field.serialization_alias for field in cls.model_fields.values()} | set(cls.model_fields)
+            for key in [key for key in kept if key not in known]:
                 reading.context.append(f"{cls.__name__}: unknown key '{key}' was left out")
                 del kept[key]
         return kept
@@ -125,19 +125,23 @@ class PluginAuthor(Wire):
 class PluginMetadata(Wire):
     """What a plugin says of itself.
 
-    `dependencies` maps plugin names to version ranges (PEP 440; bare `1.2`, `^1.2`, `~1.2` are read).
-    `category` is free text; known are tool, iot, knowledge, reminder, image.
+    `min_cyrene_version` is the lowest host version, empty for any. `dependencies` maps plugin names to
+    version ranges (PEP 440; bare `1.2`, `^1.2`, `~1.2` are read). `category` is free text; known are
+    tool, iot, knowledge, reminder, image.
     """
 
     ALWAYS = frozenset(
         {"name", "displayName", "version", "minCyreneVersion", "author", "description", "license", "category"}
     )
+    GO_ZERO = {"name": "", "version": ""}
 
     name: str
-    display_name: str = Field("", alias="displayName")
+    display_name: str = Field(default="", validation_alias="displayName", serialization_alias="displayName")
     version: str
-    min_cyrene_version: str = Field("", alias="minCyreneVersion", description="lowest host version; empty = any")
-    author: PluginAuthor = PluginAuthor()
+    min_cyrene_version: str = Field(
+        default="", validation_alias="minCyreneVersion", serialization_alias="minCyreneVersion"
+    )
+    author: PluginAuthor = Field(default_factory=PluginAuthor)
     description: str = ""
     license: str = ""
     keywords: list[str] = []
@@ -145,6 +149,25 @@ class PluginMetadata(Wire):
     dependencies: dict[str, str] = {}
     homepage: str = ""
     repository: str = ""
+
+    if TYPE_CHECKING:  # so that checkers accept a plain str as the author
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            version: str,
+            display_name: str = "",
+            min_cyrene_version: str = "",
+            author: PluginAuthor | str = "",
+            description: str = "",
+            license: str = "",  # noqa: A002 - the field's name
+            keywords: list[str] = ...,
+            category: str = "",
+            dependencies: dict[str, str] = ...,
+            homepage: str = "",
+            repository: str = "",
+        ) -> None: ...
 
     @field_validator("author", mode="before")
     @classmethod
@@ -167,14 +190,14 @@ class ToolDefinition(Wire):
 
     id: str = ""
     name: str = ""
-    display_name: str = Field("", alias="displayName")
+    display_name: str = Field(default="", validation_alias="displayName", serialization_alias="displayName")
     description: str = ""
     category: str = ""
     complexity: ToolComplexity = ToolComplexity.SIMPLE
     parameters: dict[str, Any] = {}
     returns: dict[str, Any] = {}
-    timeout_ms: int | None = Field(None, gt=0)
-    max_retries: int = Field(0, ge=0)
+    timeout_ms: int | None = Field(default=None, gt=0)
+    max_retries: int = Field(default=0, ge=0)
     danger_level: DangerLevel | None = None
     read_only: bool = False
     idempotent: bool | None = None
@@ -252,6 +275,10 @@ class ToolProgress(Wire):
     message: str = ""
     error: str = ""
     result: ToolResult | None = None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _plain(value: Any) -> Any:
