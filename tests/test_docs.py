@@ -163,7 +163,7 @@ class Reader:
             assert _fits(command.output, ended.stdout), f"{shown}\n--- the page promises ---\n{command.output}"
 
     def _surroundings(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("CYRENE_")}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CYRENE_", "COVERAGE_"))}
         programs = [str(self.folder / ".venv" / "bin"), str(Path(sys.executable).parent), kept.get("PATH", "")]
         kept.setdefault("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv"))
         places = {"PATH": os.pathsep.join(programs), "HOME": str(self.home), "WHERE": str(self.home / "where")}
@@ -183,6 +183,9 @@ def _copy_checkout(folder: Path) -> None:
     for name in _tracked():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
+    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "Start"]):
+        author = ["-c", "user.name=Reader", "-c", "user.email=reader@example.org"]
+        subprocess.run(["git", *author, *command], cwd=folder, timeout=30, check=True)
     (folder / ".uv").symlink_to(ROOT / ".uv")  # `make setup` makes a .venv of the copy's own, from uv's cache
 
 
