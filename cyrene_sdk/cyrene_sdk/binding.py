@@ -5,9 +5,10 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, to_json
 
 from cyrene_sdk.errors import ArgumentError
@@ -118,6 +119,8 @@ def _plain_types(annotation: Any) -> frozenset[Any]:
         return frozenset({types.NoneType if annotation is None else annotation})
     if annotation in (list, dict):
         return frozenset({annotation})
+    if origin is Annotated:
+        return _plain_types(members[0]) if all(map(_only_describes, members[1:])) else _NONE_PLAIN
     if origin is Literal:
         return _all_or_nothing(frozenset({type(member)}) & _JSON_TYPES for member in members)
     if origin in (Union, types.UnionType):
@@ -126,6 +129,10 @@ def _plain_types(annotation: Any) -> frozenset[Any]:
         inside = _plain_types(members[-1])
         return frozenset({origin}) if inside and (float not in inside or int in inside) else _NONE_PLAIN
     return _NONE_PLAIN
+
+
+def _only_describes(metadata: Any) -> bool:
+    return isinstance(metadata, str) or (isinstance(metadata, FieldInfo) and not metadata.metadata)
 
 
 def _all_or_nothing(kinds: Iterable[frozenset[Any]]) -> frozenset[Any]:

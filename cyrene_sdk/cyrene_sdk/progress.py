@@ -28,7 +28,7 @@ class ProgressSlot:
         self._progress = 0.0
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._unread: ToolProgress | None = None
+        self._unread: ToolProgress | tuple[float, str] | None = None
         self._arrival = asyncio.Event()
         self._is_open = True
 
@@ -39,7 +39,7 @@ class ProgressSlot:
         except (TypeError, ValueError, OverflowError):
             fraction = math.nan
         self._progress = max(self._progress, min(fraction, 1.0))  # in this order NaN changes nothing
-        self._leave(self._report(ProgressStatus.RUNNING, fraction, message=str(message)))
+        self._leave((fraction, str(message)))
 
     def close(self) -> None:
         """Drop whatever is told from now on."""
@@ -53,7 +53,9 @@ class ProgressSlot:
             is_done = work.done()  # looked at before the slot, so that the last report is not lost
             with self._lock:
                 report, self._unread = self._unread, None
-            if report is not None:
+            if isinstance(report, tuple):
+                yield self._report(ProgressStatus.RUNNING, report[0], message=report[1])
+            elif report is not None:
                 yield report
             elif is_done:
                 return
@@ -106,7 +108,7 @@ class ProgressSlot:
     def _report(self, status: ProgressStatus, progress: float, **more: Any) -> ToolProgress:
         return ToolProgress(execution_id=self._execution_id, status=status, progress=progress, **more)
 
-    def _leave(self, report: ToolProgress) -> None:
+    def _leave(self, report: ToolProgress | tuple[float, str]) -> None:
         with self._lock:
             wakes = self._is_open and self._unread is None
             self._unread = report if self._is_open else None

@@ -267,6 +267,7 @@ class FunctionComplexTool(FunctionTool):
         self, declaration: Declaration, call: Callable[..., Any], sources: Mapping[type, Callable[[], Any]]
     ) -> None:
         super().__init__(declaration, call, sources)
+        self._is_coroutine, self.is_async = self.is_async, True
         injected = declaration.signature.injected
         self._reporters = [name for name, kind in injected.items() if kind is Report]
         self._running: dict[asyncio.Task[Any], str] = {}
@@ -315,7 +316,7 @@ class FunctionComplexTool(FunctionTool):
         try:
             if inspect.isasyncgenfunction(self._call):
                 return await slot.drain(call())
-            return slot.ended(await call() if self.is_async else await asyncio.to_thread(call))
+            return slot.ended(await call() if self._is_coroutine else await asyncio.to_thread(call))
         except (SystemExit, KeyboardInterrupt) as exit_request:
             return exit_request  # raised out of a task, either would end the event loop
 
