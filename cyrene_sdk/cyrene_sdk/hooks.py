@@ -15,7 +15,16 @@ import pluggy
 if TYPE_CHECKING:
     from cyrene_sdk.types import ToolResult
 
-__all__ = ["CallRefusedError", "hookimpl", "hookspec"]
+__all__ = [
+    "CallRefusedError",
+    "after_call",
+    "before_call",
+    "before_select",
+    "hookimpl",
+    "hookspec",
+    "plugin_state_changed",
+    "tools_offered",
+]
 
 hookspec = pluggy.HookspecMarker("cyrene")
 hookimpl = pluggy.HookimplMarker("cyrene")
