@@ -12,6 +12,12 @@ INSTALL := $(UV) pip install --python .venv --quiet --no-deps --no-build-isolati
 unexport PYTHONDONTWRITEBYTECODE
 export UV_PYTHON_DOWNLOADS := never
 
+define NEWER_PYTHON
+{ $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	echo "Cyrene needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+	echo "  mend:  name a newer one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }; }
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run check test lock clean
 
@@ -47,16 +53,14 @@ clean:  ## remove what these targets made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(UV): Makefile
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Cyrene needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
-		echo "  mend:  name a newer one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(NEWER_PYTHON)
 	@if [ "$$($(UV) --version 2>/dev/null | cut -d ' ' -f 2)" != "$(UV_VERSION)" ]; then \
 		rm -rf .uv && $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .uv uv==$(UV_VERSION); fi
 	@touch $(UV)
 
 # `sync` removes what is not locked, so the distributions follow it: the SDK first, since a plugin's build uses its hook.
 $(READY): $(UV) requirements.lock $(PROJECTS)
-	@[ -x $(BIN)/python ] || $(UV) venv --quiet --python $(PYTHON) .venv
+	@[ -x $(BIN)/python ] || { $(NEWER_PYTHON) && $(UV) venv --quiet --python $(PYTHON) .venv; }
 	$(UV) pip sync --python .venv --quiet --require-hashes --compile-bytecode requirements.lock
 	$(INSTALL) --editable ./cyrene_sdk
 	$(INSTALL) --editable . $(patsubst %,--editable ./%,$(PLUGINS))
