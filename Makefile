@@ -59,7 +59,7 @@ $(UV): Makefile
 	@touch $(UV)
 
 # `sync` removes what is not locked, so the distributions follow it: the SDK first, since a plugin's build uses its hook.
-$(READY): $(UV) requirements.lock $(PROJECTS)
+$(READY): requirements.lock $(PROJECTS) | $(UV)
 	@[ -x $(BIN)/python ] || { $(NEWER_PYTHON) && $(UV) venv --quiet --python $(PYTHON) .venv; }
 	$(UV) pip sync --python .venv --quiet --require-hashes --compile-bytecode requirements.lock
 	$(INSTALL) --editable ./cyrene_sdk
