@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pydantic import Field
+
 from cyrene_calculator.answer import answer, text
 from cyrene_calculator.evaluator import Evaluator
 from cyrene_calculator.notation import MAX_CHARACTERS
-from pydantic import Field
-
 from cyrene_sdk import BasePlugin, PluginMetadata, ToolResult, tool
 
 __all__ = ["CalculatorPlugin"]
@@ -59,13 +59,22 @@ class CalculatorPlugin(BasePlugin):
             "explain how calculators work",
         ],
         examples=[{"expression": "12*(3+4)"}, {"expression": "1/3+1/3", "exact": True}],
+        returns={
+            "type": "object",
+            "properties": {
+                "value": {"type": ["number", "null"], "description": "最接近的浮点数；超出浮点范围时为 null"},
+                "exact": {"type": ["string", "null"], "description": "精确值：整数或分数；浮点结果为 null"},
+            },
+            "required": ["value", "exact"],
+        },
     )
     async def calculator(
         self,
         expression: Annotated[
             str,
             Field(
-                description="算术表达式，例如 12*(3+4)。运算符 + - * / // % ^（^ 是乘方），函数 sqrt sin log ln 等，常数 pi e。"
+                description="算术表达式，例如 12*(3+4)。运算符 + - * / // % ^（^ 是乘方），"
+                "函数 sqrt sin log ln 等，常数 pi e。"
                 "百分比写成小数：80 的 15% 是 80*0.15。",
                 max_length=MAX_CHARACTERS,
             ),

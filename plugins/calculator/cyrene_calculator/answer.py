@@ -11,14 +11,14 @@ from cyrene_calculator.arithmetic import Number
 __all__ = ["Answer", "answer", "text"]
 
 _SAFE_WHOLE = 2**53  # beyond it, JSON readers that know floating numbers only would lose digits
-_LONGEST_WHOLE = 1e15
+_LONGEST_WHOLE = 1e16  # where Python itself changes to 1e+16
 
 
 class Answer(TypedDict):
     """A result for programs.
 
-    `value` is the number, rounded to 15 digits (None where it is beyond floating numbers); `exact` is a
-    whole number or a fraction as text (None where the result is floating).
+    `value` is the nearest floating number, of a floating result rounded to 15 digits; None beyond 1.8e308.
+    `exact` is a whole number or a fraction as text; None where the result is floating.
     """
 
     value: int | float | None
@@ -44,7 +44,7 @@ def _nearest(number: int | Fraction) -> int | float | None:
     if number.denominator == 1 and -_SAFE_WHOLE < number < _SAFE_WHOLE:
         return int(number)
     try:
-        return _rounded(number.numerator / number.denominator)
+        return number.numerator / number.denominator
     except OverflowError:
         return None
 

@@ -19,7 +19,7 @@ Number = int | float | Fraction
 Operation = Callable[..., Any]
 
 MAX_DIGITS = 1000  # keeps the slowest expression of 1000 characters under 50 ms
-MAX_COUNT = 1000
+MAX_COUNT = 1000  # for what grows like a factorial
 _TOO_LARGE = 10**MAX_DIGITS
 _MAX_BITS = _TOO_LARGE.bit_length()
 
@@ -95,25 +95,10 @@ def _whole(number: Number, *, within: int | None = None) -> int:
     return int(number)
 
 
-def _counting(operation: Callable[..., int]) -> Operation:
-    """Bound what grows like a factorial."""
-
+def _of_wholes(operation: Callable[..., int], *, within: int | None = None) -> Operation:
     @functools.wraps(operation)
     def run(*numbers: Number) -> int:
-        return operation(*(_whole(number, within=MAX_COUNT) for number in numbers))
-
-    return run
-
-
-def _pairwise(operation: Callable[[int, int], int]) -> Operation:
-    """Take two numbers at a time, so that no step of many grows out of bounds."""
-
-    def run(first: Number, *others: Number) -> int:
-        result = abs(_whole(first))
-        for number in others:
-            result = operation(result, _whole(number))
-            _floating(result)
-        return result
+        return operation(*(_whole(number, within=within) for number in numbers))
 
     return run
 
@@ -174,14 +159,14 @@ _OPERATORS: Mapping[type[ast.AST], Operation] = {
 _FUNCTIONS: Mapping[str, Operation] = {
     "abs": abs,
     "ceil": math.ceil,
-    "comb": _counting(math.comb),
-    "factorial": _counting(math.factorial),
+    "comb": _of_wholes(math.comb, within=MAX_COUNT),
+    "factorial": _of_wholes(math.factorial, within=MAX_COUNT),
     "floor": math.floor,
-    "gcd": _pairwise(math.gcd),
-    "lcm": _pairwise(math.lcm),
+    "gcd": _of_wholes(math.gcd),
+    "lcm": _of_wholes(math.lcm),
     "max": max,
     "min": min,
-    "perm": _counting(math.perm),
+    "perm": _of_wholes(math.perm, within=MAX_COUNT),
     "pow": _power,
     "round": _round,
 }

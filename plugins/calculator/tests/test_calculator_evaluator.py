@@ -5,12 +5,12 @@ import re
 from fractions import Fraction
 
 import pytest
-from cyrene_calculator.arithmetic import MAX_DIGITS
-from cyrene_calculator.evaluator import Evaluator
-from cyrene_calculator.notation import MAX_CHARACTERS
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cyrene_calculator.arithmetic import MAX_DIGITS
+from cyrene_calculator.evaluator import Evaluator
+from cyrene_calculator.notation import MAX_CHARACTERS
 from cyrene_sdk import ArgumentError
 
 
