@@ -9,10 +9,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from cyrene_host.catalog.sources import Source, SourceError
 from cyrene_sdk._worker.contract import CONTRACT
 from cyrene_sdk._worker.manifest_file import manifest_path
-
-from cyrene_host.catalog.sources import Source, SourceError
 
 __all__ = ["check_pin", "source_digest", "source_key"]
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Literal
 from urllib.parse import quote
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json, to_json
+
+from cyrene_host.catalog.fingerprints import source_key
+from cyrene_host.catalog.sources import Source
 from cyrene_sdk._worker.contract import CONTRACT
 from cyrene_sdk._worker.gate import GateError, checked
 from cyrene_sdk._worker.manifest_file import MANIFEST, MANIFEST_FILE, document, manifest_path, manifest_text
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import PluginMetadata, ToolDefinition, Wire
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import from_json
-
-from cyrene_host.catalog.fingerprints import source_key
-from cyrene_host.catalog.sources import Source
 
 __all__ = [
     "CONTRACTS",
@@ -124,13 +126,10 @@ class ManifestStore:
     def _kept(self, source: Source, name: str) -> Manifest | None:
         file = self._file(name)
         try:
-            text = _read(file)
-            if text is None:
+            kept = _read(file)
+            if kept is None or kept["key"] != source_key(source):
                 return None
-            kept = from_json(text, allow_inf_nan=False)
-            if kept["key"] != source_key(source):
-                return None
-            return parse_manifest(kept["manifest"], origin="kept", where=str(file), plugin=name)
+            return _validated(kept["manifest"], "kept", str(file), name)
         except (OSError, ValueError, TypeError, LookupError, ManifestError) as error:
             self.notes.append(f"'{file}' was left aside: {error}")
             return None
@@ -154,40 +153,27 @@ def read_shipped(source: Source, *, plugin: str | None = None) -> Manifest | Non
         return None
     file = manifest_path(source.location)
     try:
-        text = _read(file)
-        written = None if text is None else from_json(text, allow_inf_nan=False)
+        written = _read(file)
     except (OSError, ValueError) as error:
         raise _error(f"its {MANIFEST_FILE} cannot be read: {error}", str(file), plugin) from error
     if written is None:
         return None
-    manifest = parse_manifest(written, origin="shipped", where=str(file), plugin=plugin)
+    manifest = _validated(written, "shipped", str(file), plugin)
     is_of_another_class = None not in (manifest.attribute, source.attribute) and manifest.attribute != source.attribute
     return None if is_of_another_class else manifest
 
 
-def parse_manifest(written: object, *, origin: Origin, where: str, plugin: str | None = None) -> Manifest:
-    """Check a manifest that was read as JSON, or answered by an interpreter that described the plugin.
+def parse_manifest(described: object, *, origin: Origin, where: str, plugin: str | None = None) -> Manifest:
+    """Check what a plugin was described as.
 
     Raises:
         ManifestError: a wrong type, a value that is no JSON, a format or SDK contract that this host does not speak.
     """
     try:
-        gated = checked(written, max_bytes=MAX_BYTES)
+        gated = checked(described, max_bytes=MAX_BYTES)
     except GateError as error:
         raise _error(f"its manifest is refused: {error}", where, plugin) from error
-    if not isinstance(gated, dict):
-        raise _error("its manifest is no JSON object", where, plugin)
-    _check_numbers(gated, where, plugin)
-    fields = {**gated, "origin": origin, "notes": ()}
-    try:
-        return Manifest.model_validate(fields)
-    except ValidationError:
-        # Keys of a newer SDK are left out and noted; to look for them in every manifest would double the time.
-        notes: list[str] = []
-    try:
-        return Manifest.model_validate(fields, context=notes).model_copy(update={"notes": tuple(notes)})
-    except ValidationError as error:
-        raise _error(f"its manifest is not valid: {_told(error)}", where, plugin) from error
+    return _validated(gated, origin, where, plugin)
 
 
 def differences(old: Manifest, new: Manifest) -> list[str]:
@@ -241,13 +227,28 @@ def write_manifest(source: Source, live: Manifest) -> list[str]:
     return changes
 
 
+def _validated(written: object, origin: Origin, where: str, plugin: str | None) -> Manifest:
+    if not isinstance(written, dict):
+        raise _error("its manifest is no JSON object", where, plugin)
+    _check_numbers(written, where, plugin)
+    fields = {**written, "origin": origin, "notes": ()}
+    with suppress(ValidationError):
+        return Manifest.model_validate(fields)
+    # Keys of a newer SDK are left out and noted; to look for them in every manifest would double the time.
+    notes: list[str] = []
+    try:
+        return Manifest.model_validate(fields, context=notes).model_copy(update={"notes": tuple(notes)})
+    except ValidationError as error:
+        raise _error(f"its manifest is not valid: {_told(error)}", where, plugin) from error
+
+
 def _check_numbers(written: Mapping[str, Any], where: str, plugin: str | None) -> None:
     number, contract = written.get("manifest", MANIFEST), written.get("sdk_contract")
     if number != MANIFEST:
         what = f"its manifest has the format '{number!s:.80}', this host reads {MANIFEST}"
         raise _error(what, where, plugin, mend="upgrade cyrene-host")
-    if contract not in CONTRACTS:
-        newer = isinstance(contract, int) and contract > CONTRACTS[-1]
+    if type(contract) is not int or contract not in CONTRACTS:
+        newer = type(contract) is int and contract > CONTRACTS[-1]
         spoken = f"{CONTRACTS[0]} to {CONTRACTS[-1]}" if len(CONTRACTS) > 1 else str(CONTRACTS[0])
         what = f"it was built with the SDK contract '{contract!s:.80}', this host speaks {spoken}"
         mend = "upgrade cyrene-host" if newer else "upgrade the plugin: it must be built again with a newer cyrene-sdk"
@@ -267,16 +268,24 @@ def _told(error: ValidationError) -> str:
     return "; ".join(told)
 
 
-def _read(file: Path) -> bytes | None:
-    """Return a file's bytes; None where there is none."""
+def _read(file: Path) -> Any:
+    """Return the JSON value in a file; None where there is no file.
+
+    The parser refuses what the gate would, seven times faster, but for infinities.
+
+    Raises:
+        OSError, ValueError: it cannot be read, is too large, or is no strict JSON.
+    """
     try:
-        with file.open("rb") as stream:
-            text = stream.read(MAX_BYTES + 1)
+        status = file.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if len(text) > MAX_BYTES:
-        raise ValueError(f"it is larger than {MAX_BYTES} bytes")
-    return text
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+        raise ValueError(f"it is no file, or larger than {MAX_BYTES} bytes")
+    text = file.read_bytes()
+    value = from_json(text, allow_inf_nan=False)
+    may_hold_infinity = b"Infinity" in to_json(value, inf_nan_mode="constants")  # it reads 1e400 as one
+    return checked(value, max_bytes=MAX_BYTES) if may_hold_infinity else value
 
 
 def _replace(file: Path, text: str) -> None:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cyrene_sdk._worker.manifest_file import locate
-from cyrene_sdk.errors import CyreneError
-
 from cyrene_host.catalog.entry_points import PLUGIN_GROUP, EntryPoint, parse_reference, read_entry_points
 from cyrene_host.catalog.environments import package_folders
 from cyrene_host.catalog.faults import nearest
+from cyrene_sdk._worker.manifest_file import locate
+from cyrene_sdk.errors import CyreneError
 
 if TYPE_CHECKING:
-    from cyrene_host.catalog.plugins_file import PluginEntry
+    from cyrene_host.catalog.entries import PluginEntry
 
 __all__ = ["Source", "SourceError", "resolve_source"]
 
@@ -137,9 +136,9 @@ def _from_import(entry: PluginEntry, base: Path, entry_points: Found, search: Se
     location = locate(module, search)
     if location is None:
         folder = _own_folder(entry, base)
-        root = _root_of(module, folder) if folder is not None else None
-        if root is not None:
-            return _in_root(entry, root, module, entry.class_, {})
+        found = _found_in(module, folder) if folder is not None else None
+        if found is not None:
+            return _in_folder(entry, found, module, entry.class_)
         if search is None:
             what = f"module '{module}' is not installed, and not in a folder '{PLUGINS_FOLDER}/{entry.name}'"
             mend = f"pip install its package, or put it into '{PLUGINS_FOLDER}/{entry.name}/'"
@@ -168,24 +167,28 @@ def _from_folder(entry: PluginEntry, folder: Path) -> Source:
     else:
         module, attribute = _declared(entry, folder, project) or (_only_module(entry, folder), None)
         attribute = entry.class_ or attribute
-    root = _root_of(module, folder)
-    if root is None:
+    found = _found_in(module, folder)
+    if found is None:
         what = f"module '{module}' is not in the folder '{folder}'"
         raise _error(entry, what, _nearest(module, _modules(folder)) + 'correct "import" or "path"')
-    return _in_root(entry, root, module, attribute, project)
-
-
-def _in_root(entry: PluginEntry, root: Path, module: str, attribute: str | None, project: Mapping[str, Any]) -> Source:
     name, version = project.get("name"), project.get("version")
+    return replace(
+        _in_folder(entry, found, module, attribute),
+        distribution=name if isinstance(name, str) else None,
+        version=version if isinstance(version, str) else None,
+    )
+
+
+def _in_folder(entry: PluginEntry, found: tuple[Path, Path], module: str, attribute: str | None) -> Source:
     return Source(
         kind="path",
         module=module,
         attribute=attribute,
-        folder=root,
-        distribution=name if isinstance(name, str) else None,
-        version=version if isinstance(version, str) else None,
+        folder=found[0],
+        distribution=None,
+        version=None,
         where=entry.where,
-        location=locate(module, [str(root)]),
+        location=found[1],
     )
 
 
@@ -249,8 +252,10 @@ def _roots(folder: Path) -> list[Path]:
     return [root for root in (folder, folder / "src") if root.is_dir()]
 
 
-def _root_of(module: str, folder: Path) -> Path | None:
-    return next((root for root in _roots(folder) if locate(module, [str(root)]) is not None), None)
+def _found_in(module: str, folder: Path) -> tuple[Path, Path] | None:
+    """Return the folder to import the module from, and where the module is."""
+    places = ((root, locate(module, [str(root)])) for root in _roots(folder))
+    return next(((root, location) for root, location in places if location is not None), None)
 
 
 def _differ(one: str | None, other: str | None) -> bool:

@@ -30,7 +30,9 @@ def test_an_installed_plugin_is_found_with_its_distribution_and_version(tmp_path
 
 
 def test_hooks_and_plugins_are_told_apart_and_other_groups_left_out(tmp_path: Path) -> None:
-    text = "[console_scripts]\nrun = a:main\n[cyrene.plugins]\na = a:A\n\n[ cyrene.hooks ]\n# note = x:y\nlog = a.hooks\n"
+    text = (
+        "[console_scripts]\nrun = a:main\n[cyrene.plugins]\na = a:A\n\n[ cyrene.hooks ]\n# note = x:y\nlog = a.hooks\n"
+    )
     _install(tmp_path, "a", "1", text)
 
     found = read_entry_points([str(tmp_path)])

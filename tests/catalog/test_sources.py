@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from cyrene_host.catalog.entries import PluginEntry
 from cyrene_host.catalog.entry_points import EntryPoint, EntryPoints, read_entry_points
-from cyrene_host.catalog.plugins_file import PluginEntry
 from cyrene_host.catalog.sources import Source, SourceError, resolve_source
 
 NONE = EntryPoints({}, {}).plugins
@@ -27,7 +27,9 @@ def _package(folder: Path, name: str) -> Path:
     return package
 
 
-def _project(folder: Path, plugins: str = "", head: str = '[project]\nname = "cyrene-weather"\nversion = "1.1"\n') -> None:
+def _project(
+    folder: Path, plugins: str = "", head: str = '[project]\nname = "cyrene-weather"\nversion = "1.1"\n'
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     table = f'[project.entry-points."cyrene.plugins"]\n{plugins}' if plugins else ""
     (folder / "pyproject.toml").write_text(head + table)
@@ -156,7 +158,9 @@ def test_an_import_that_is_nowhere_is_refused_with_the_nearest_module(tmp_path: 
         resolve_source(_entry(**{"name": "w", "import": "cyrene_wether"}), tmp_path, _points(site))
 
     assert raised.value.what == "module 'cyrene_wether' is not installed, and not in a folder 'plugins/w'"
-    assert raised.value.mend == "did you mean 'cyrene_weather'? Else pip install its package, or put it into 'plugins/w/'"
+    assert (
+        raised.value.mend == "did you mean 'cyrene_weather'? Else pip install its package, or put it into 'plugins/w/'"
+    )
 
 
 def test_a_name_alone_is_also_a_folder_beside_plugins_json(tmp_path: Path) -> None:
@@ -206,7 +210,9 @@ def test_a_path_without_a_project_is_its_only_module(tmp_path: Path) -> None:
     ("modules", "what"),
     [((), "holds no Python module"), (("a", "b"), "holds several modules: 'a', 'b'")],
 )
-def test_a_path_with_no_or_several_modules_asks_for_an_import(tmp_path: Path, modules: tuple[str, ...], what: str) -> None:
+def test_a_path_with_no_or_several_modules_asks_for_an_import(
+    tmp_path: Path, modules: tuple[str, ...], what: str
+) -> None:
     (tmp_path / "w").mkdir()
     for name in modules:
         _package(tmp_path / "w", name)
@@ -235,7 +241,7 @@ def test_a_module_that_is_not_in_the_path_is_refused_with_the_nearest_one(tmp_pa
         resolve_source(_entry(**{"name": "w", "path": "w", "import": "cyrene_wether"}), tmp_path, NONE)
 
     assert raised.value.what == f"module 'cyrene_wether' is not in the folder '{tmp_path}/w'"
-    assert raised.value.mend == "did you mean 'cyrene_weather'? Else correct \"import\" or \"path\""
+    assert raised.value.mend == 'did you mean \'cyrene_weather\'? Else correct "import" or "path"'
 
 
 def test_a_path_that_a_link_leads_outside_is_refused(tmp_path: Path) -> None:
