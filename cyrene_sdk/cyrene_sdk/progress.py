@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import is_dataclass
 from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
 
 from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import ProgressStatus, ToolProgress, ToolResult
 
-__all__ = ["ProgressSlot"]
+__all__ = ["ProgressSlot", "plain_data"]
 
 _LOOP_SHARE_S = 0.005  # how long a generator that never really waits may keep the loop
 
@@ -86,16 +90,8 @@ class ProgressSlot:
         return None
 
     def ended(self, value: Any) -> ToolProgress:
-        """Return the terminal report for what a function returned.
-
-        A str is the result's output, any other value but a ToolResult its `data`, which the runner checks.
-        """
-        if isinstance(value, ToolResult):
-            result = value
-        elif isinstance(value, str):
-            result = ToolResult(success=True, output=value)
-        else:
-            result = ToolResult(success=True, data=value)
+        """Return the terminal report for what a function returned (its output, its data, or a ToolResult)."""
+        result = value if isinstance(value, ToolResult) else _result_of(value)
         if result.success:
             return self._report(ProgressStatus.COMPLETED, 1.0, result=result)
         return self._report(ProgressStatus.FAILED, self._progress, error=result.error, result=result)
@@ -114,3 +110,23 @@ class ProgressSlot:
             self._unread = report if self._is_open else None
         if wakes:  # once for each report that is read, so that a flood does not fill the loop's queue
             self._loop.call_soon_threadsafe(self._arrival.set)
+
+
+def plain_data(value: Any) -> Any:
+    """Return a model or dataclass as JSON data; anything else as it is."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if is_dataclass(value) and not isinstance(value, type):
+        return TypeAdapter[Any](type(value)).dump_python(value, mode="json")
+    return value
+
+
+def _result_of(value: Any) -> ToolResult:
+    if isinstance(value, str):
+        return ToolResult(success=True, output=value)
+    data = plain_data(value)
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        text = ""  # whoever runs the tool refuses such data, and can say where in it
+    return ToolResult(success=True, output=text, data=data)
