@@ -81,7 +81,7 @@ class Bounds:
         """
         if self._threads >= self._most_threads:
             raise OutOfThreadsError(
-                f"all {self._most_threads} threads are busy, {self._given_up_threads} of them with calls that were given up"
+                f"all {self._most_threads} threads are busy, {self._given_up_threads} of them with given-up calls"
             )
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
@@ -136,7 +136,7 @@ class Bounds:
         self._given_up_tasks.add(task)
         task.add_done_callback(self._given_up_tasks.discard)
         # asyncio.run() waits for every registered task when it ends, and this one may never do so.
-        asyncio._unregister_task(task)
+        asyncio._unregister_task(task)  # noqa: SLF001 - documented for code that extends asyncio
 
 
 async def _answering(work: Coroutine[Any, Any, Any], answer: asyncio.Future[Any]) -> None:

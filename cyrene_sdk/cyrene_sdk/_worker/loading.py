@@ -143,7 +143,7 @@ def _find(module: ModuleType, code: Code) -> Any:
             f"module '{code.module}' {found}",
             stage="load",
             where=_file_of(module),
-            mend="name the class in the entry: \"class\": \"…\"",
+            mend='name the class in the entry: "class": "…"',
         )
     target = getattr(module, code.attribute, None)
     if target is None:

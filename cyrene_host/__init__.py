@@ -1,0 +1,49 @@
+"""The host that turns plugins into tools. Its public names come lazily, so that importing it costs nothing."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cyrene_host.call.context import CallContext
+    from cyrene_host.call.policy import ApprovalRequest, Approver
+    from cyrene_host.errors import HostStateError
+    from cyrene_host.host.host import Host
+    from cyrene_host.host.views import PluginReport, ToolReport
+    from cyrene_host.host.why import Reason, Why
+
+__all__ = [
+    "ApprovalRequest",
+    "Approver",
+    "CallContext",
+    "Host",
+    "HostStateError",
+    "PluginReport",
+    "Reason",
+    "ToolReport",
+    "Why",
+    "__version__",
+]
+
+__version__ = "0.1.0"
+
+_PLACES = {
+    "ApprovalRequest": "call.policy",
+    "Approver": "call.policy",
+    "CallContext": "call.context",
+    "Host": "host.host",
+    "HostStateError": "errors",
+    "PluginReport": "host.views",
+    "Reason": "host.why",
+    "ToolReport": "host.views",
+    "Why": "host.why",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'cyrene_host' has no attribute '{name}'")
+    return getattr(import_module(f"cyrene_host.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""One tool call, from its name to its checked result."""

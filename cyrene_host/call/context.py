@@ -1,0 +1,28 @@
+"""Who asks for a call, and from where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["CallContext", "Surface"]
+
+Surface = Literal["python", "cli", "http", "mcp", "openai", "chat", "plugin"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """Who asks for a call, and from where; it travels with the call into the plugin's `current_call()`.
+
+    Args:
+        surface: the door the call came in by.
+        principal: who is asking; approvals and executions belong to a principal.
+        idempotency_key: makes a repeated request the same call.
+    """
+
+    surface: Surface = "python"
+    principal: str = "local"
+    conversation_id: str | None = None
+    user_id: str | None = None
+    parent_call_id: str | None = None
+    idempotency_key: str | None = None

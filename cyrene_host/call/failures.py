@@ -1,0 +1,165 @@
+"""The sentences of a call's errors, each in its four parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cyrene_host.call.tool import CallableTool
+from cyrene_host.catalog.schemas import Fault as SchemaFault
+from cyrene_host.catalog.secrets import Redactor
+from cyrene_host.errors import CallFailedError
+from cyrene_sdk._worker.faults import Fault
+from cyrene_sdk._worker.outcomes import Fields
+from cyrene_sdk.errors import ErrorKind
+
+__all__ = [
+    "arguments_do_not_fit",
+    "attempt_failed",
+    "closed_without_approver",
+    "not_permitted",
+    "queue_full",
+    "redact_error",
+    "redact_fields",
+    "returns_do_not_fit",
+    "schema_unusable",
+]
+
+MENDS = {
+    ErrorKind.INVALID_ARGUMENTS: "correct the arguments as the sentence says",
+    ErrorKind.TIMEOUT: "ask for less, or let the operator raise tools.{name}.timeout_ms in the entry",
+    ErrorKind.TOOL_ERROR: "the tool's own error; the log has its traceback under the error id",
+    ErrorKind.OVERLOADED: "call again later",
+    ErrorKind.OUTPUT_INVALID: "the tool has to return a str, JSON, or a ToolResult: tell its author",
+    ErrorKind.OUTPUT_TOO_LARGE: "ask for less, or let the tool return a part: at most 1 MiB",
+    ErrorKind.UNKNOWN_TOOL: "the plugin no longer has this tool: `cyrene reload`",
+}
+
+
+def schema_unusable(tool: CallableTool) -> CallFailedError:
+    """The tool's own definition cannot be used."""
+    fault = tool.fault
+    return CallFailedError(
+        ErrorKind.SCHEMA_INVALID,
+        fault.what if fault else f"the definition of '{tool.id}' cannot be used",
+        plugin=tool.provider.name,
+        where=f"tool '{tool.id}'" + (f", {fault.where}" if fault and fault.where else ""),
+        mend=(fault.mend if fault else None) or "the plugin's author has to mend the definition",
+    )
+
+
+def arguments_do_not_fit(tool: CallableTool, reason: str, faults: Sequence[str]) -> CallFailedError:
+    """The arguments are refused by the gate or by the schema; the tool's code was not entered."""
+    return CallFailedError(
+        ErrorKind.INVALID_ARGUMENTS,
+        f"the arguments of '{tool.name}' do not fit: {'; '.join(faults)}",
+        plugin=tool.provider.name,
+        where=f"tool '{tool.id}', arguments",
+        mend=_usage(tool),
+        reason=reason,
+    )
+
+
+def returns_do_not_fit(tool: CallableTool, faults: Iterable[SchemaFault]) -> CallFailedError:
+    """The tool's data breaks the schema that it promised."""
+    told = "; ".join(f"{fault.path or '/'}: {fault.message}" for fault in faults)
+    return CallFailedError(
+        ErrorKind.OUTPUT_INVALID,
+        f"the result of '{tool.name}' does not fit its own 'returns': {told}",
+        plugin=tool.provider.name,
+        where=f"tool '{tool.id}', result data",
+        mend="the plugin's author has to mend the tool or its 'returns'",
+        acted=not tool.definition.read_only,
+    )
+
+
+def not_permitted(tool: CallableTool, why: str) -> CallFailedError:
+    """The operator's policy or a person said no."""
+    return CallFailedError(
+        ErrorKind.DENIED,
+        f"the call of '{tool.name}' (danger {tool.danger}) was refused: {why}",
+        plugin=tool.provider.name,
+        where=f"tool '{tool.id}', danger '{tool.danger}'",
+        mend="the operator decides this in cyrene.toml [danger]",
+    )
+
+
+def closed_without_approver(tool: CallableTool) -> CallFailedError:
+    """The policy wants a person's word, and nobody is there to give it."""
+    return CallFailedError(
+        ErrorKind.APPROVAL_REQUIRED,
+        f"the call of '{tool.name}' (danger {tool.danger}) needs a person's approval, and nobody can be asked here",
+        plugin=tool.provider.name,
+        where=f"tool '{tool.id}', danger '{tool.danger}'",
+        mend="call it from a terminal (`cyrene call` asks; --yes approves), or open the host with an approver",
+    )
+
+
+def queue_full(tool: CallableTool, *, waited: bool) -> CallFailedError:
+    """As many calls of the plugin run and wait as may."""
+    admission = tool.provider.admission
+    what = (
+        "no place became free within the call's time limit"
+        if waited
+        else f"{admission.concurrency} calls run and {admission.queue_size} wait already"
+    )
+    return CallFailedError(
+        ErrorKind.OVERLOADED,
+        f"the plugin is busy: {what}",
+        plugin=tool.provider.name,
+        where=f"tool '{tool.id}', limits.concurrency and limits.queue_size",
+        mend=MENDS[ErrorKind.OVERLOADED],
+        retryable=True,
+    )
+
+
+def attempt_failed(
+    tool: CallableTool, fault: Fault, *, attempt: int, of: int, acted: bool, retryable: bool
+) -> CallFailedError:
+    """The tool was entered and failed."""
+    place = f", attempt {attempt} of {of}" if of > 1 else ""
+    at = f" at {fault.path}" if fault.path else ""
+    mend = _usage(tool) if fault.reason else MENDS.get(fault.kind, "see the log under the error id")
+    return CallFailedError(
+        fault.kind,
+        f"tool '{tool.name}': {fault.message}",
+        plugin=tool.provider.name,
+        where=f"tool '{tool.id}'{at}{place}",
+        mend=mend.replace("{name}", tool.name),
+        reason=fault.reason,
+        retryable=retryable or fault.kind is ErrorKind.OVERLOADED,
+        acted=acted,
+        trace=fault.trace,
+    )
+
+
+def redact_error(error: CallFailedError, redactor: Redactor) -> None:
+    """Take the plugin's secrets out of an error's texts, in place."""
+    error.what = redactor.redact(error.what)
+    error.where = redactor.redact(error.where) if error.where else error.where
+    error.trace = redactor.redact(error.trace)
+
+
+def redact_fields(fields: Fields, redactor: Redactor) -> Fields:
+    """Return the fields of a result without the plugin's secrets, in texts and in data."""
+    return {key: _redacted(value, redactor) for key, value in fields.items()}
+
+
+def _redacted(value: Any, redactor: Redactor) -> Any:
+    if isinstance(value, str):
+        return redactor.redact(value)
+    if isinstance(value, list):
+        return [_redacted(part, redactor) for part in value]
+    if isinstance(value, dict):
+        return {redactor.redact(key): _redacted(part, redactor) for key, part in value.items()}
+    return value
+
+
+def _usage(tool: CallableTool) -> str:
+    parameters = tool.definition.parameters
+    required = set(parameters.get("required", ()))
+    names = [
+        name if name in required else f"{name}?" for name in parameters.get("properties", {}) if isinstance(name, str)
+    ]
+    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    return f"arguments of '{tool.name}': {shown or 'none'}"

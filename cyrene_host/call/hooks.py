@@ -1,0 +1,103 @@
+"""Call the hooks that the operator enabled, and let none of them do harm."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import anyio
+import pluggy
+
+from cyrene_host.errors import CallFailedError
+from cyrene_sdk import hooks as specifications
+from cyrene_sdk._worker.faults import sentence_of
+from cyrene_sdk.errors import ErrorKind
+from cyrene_sdk.types import ToolResult
+
+__all__ = ["Hooks"]
+
+LIMIT_S = 1.0
+
+_log = logging.getLogger("cyrene.hooks")
+
+
+class Hooks:
+    """The enabled hook packages, each called by itself so that a fault has a name.
+
+    A hook that raises or takes over 1 s is logged by name and skipped. An implementation may be `async def`;
+    a plain one runs on the host's loop and must be quick.
+
+    Args:
+        packages: name and module or object with `@hookimpl` functions, in the order of `[hooks] enabled`.
+    """
+
+    def __init__(self, packages: Sequence[tuple[str, object]] = ()) -> None:
+        manager = pluggy.PluginManager("cyrene")
+        manager.add_hookspecs(specifications)
+        for name, package in packages:
+            manager.register(package, name=name)
+        manager.check_pending()
+        self._callers = {
+            hook: [
+                (name, manager.subset_hook_caller(hook, [other for _, other in packages if other is not package]))
+                for name, package in packages
+                if any(own.name == hook for own in manager.get_hookcallers(package) or ())
+            ]
+            for hook in ("before_call", "after_call", "plugin_state_changed")
+        }
+        self.any_before_call = bool(self._callers["before_call"])
+        self.any_after_call = bool(self._callers["after_call"])
+
+    async def before_call(self, tool_id: str, arguments: Mapping[str, Any], context: Any) -> None:
+        """Ask every package.
+
+        Raises:
+            CallFailedError: `denied`; a package raised.
+        """
+        for name, caller in self._callers["before_call"]:
+            raised = await _contained(
+                name, "before_call", caller, {"tool_id": tool_id, "arguments": arguments, "context": context}
+            )
+            if raised is not None:
+                raise CallFailedError(
+                    ErrorKind.DENIED,
+                    f"the hook '{name}' refused the call: {sentence_of(raised)}",
+                    where=f"tool '{tool_id}', hook before_call",
+                    mend="ask the operator, who enabled this hook in cyrene.toml [hooks]",
+                ) from raised
+
+    async def after_call(self, tool_id: str, result: ToolResult, context: Any) -> None:
+        """Tell every package the result."""
+        for name, caller in self._callers["after_call"]:
+            await _contained(name, "after_call", caller, {"tool_id": tool_id, "result": result, "context": context})
+
+    async def plugin_state_changed(self, plugin: str, old: str, new: str, reason: str) -> None:
+        """Tell every package that a plugin's state changed."""
+        change = {"plugin": plugin, "old": old, "new": new, "reason": reason}
+        for name, caller in self._callers["plugin_state_changed"]:
+            await _contained(name, "plugin_state_changed", caller, change)
+
+
+async def _contained(
+    name: str, hook: str, caller: Callable[..., list[Any]], values: dict[str, Any]
+) -> BaseException | None:
+    """Call one package's hook; return what it raised, logged by name."""
+    started = time.monotonic()
+    try:
+        for answer in caller(**values):
+            if inspect.isawaitable(answer):
+                with anyio.move_on_after(LIMIT_S):
+                    await answer
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a hook is foreign code; SystemExit must not end the host
+        if not isinstance(error, specifications.CallRefusedError):
+            _log.exception("hook '%s': %s raised and is skipped", name, hook)
+        return error
+    if time.monotonic() - started >= LIMIT_S:
+        _log.warning("hook '%s': %s took over %g s and is skipped", name, hook, LIMIT_S)
+    return None

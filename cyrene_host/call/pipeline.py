@@ -1,0 +1,266 @@
+"""The straight line of a call: resolve, gate, validate, ask, attempt, check the result."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import itertools
+import logging
+import random
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cyrene_host.call.admission import QueueFullError
+from cyrene_host.call.attempts import backoff_s, may_retry
+from cyrene_host.call.coerce import coerce
+from cyrene_host.call.context import CallContext
+from cyrene_host.call.failures import (
+    arguments_do_not_fit,
+    attempt_failed,
+    closed_without_approver,
+    not_permitted,
+    queue_full,
+    redact_error,
+    redact_fields,
+    returns_do_not_fit,
+    schema_unusable,
+)
+from cyrene_host.call.gate import ArgumentsRefused, read_arguments
+from cyrene_host.call.hooks import Hooks
+from cyrene_host.call.policy import ApprovalRequest, Approver
+from cyrene_host.call.results import failed, finished
+from cyrene_host.call.tool import CallableTool, ToolRuntime
+from cyrene_host.errors import CallFailedError
+from cyrene_sdk._worker.faults import Fault
+from cyrene_sdk._worker.outcomes import Fields
+from cyrene_sdk.context import CurrentCall
+from cyrene_sdk.types import ToolResult
+
+__all__ = ["Pipeline", "ToolIndex"]
+
+LOCAL = CallContext()
+
+_log = logging.getLogger("cyrene.call")
+
+
+class ToolIndex(Protocol):
+    """Finds the tool that a spelling means."""
+
+    def resolve(self, name: str) -> CallableTool:
+        """Return the tool.
+
+        Raises:
+            CallFailedError: `unknown_tool`, or `plugin_unavailable` where the entry's tools are not known.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call on its way."""
+
+    id: str
+    context: CallContext
+    started: float
+    deadline: float | None
+    attempts: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+class Pipeline:
+    """Runs calls; every surface and every runtime goes through this one.
+
+    Args:
+        tools: finds a tool by any spelling that was offered.
+        hooks: the enabled hook packages.
+        approver: asks a person where the policy says `confirm`; without one such a call is refused.
+        sleep, random_: replaced in tests.
+    """
+
+    def __init__(
+        self,
+        tools: ToolIndex,
+        *,
+        hooks: Hooks | None = None,
+        approver: Approver | None = None,
+        sleep: Callable[[float], Any] = asyncio.sleep,
+        random_: Callable[[], float] = random.random,
+    ) -> None:
+        self._tools = tools
+        self._hooks = hooks or Hooks()
+        self._approver = approver
+        self._sleep = sleep
+        self._random = random_
+        self._prefix = f"call_{secrets.token_hex(6)}_"
+        self._numbers = itertools.count(1)
+
+    async def call(
+        self, name: str, arguments: object, *, context: CallContext | None = None, deadline_s: float | None = None
+    ) -> ToolResult:
+        """Run one tool and return its checked result; see `Host.call`."""
+        tool: CallableTool | None = None
+        now = time.monotonic()
+        deadline = None if deadline_s is None else now + deadline_s
+        call = _Call(f"{self._prefix}{next(self._numbers):x}", context or LOCAL, now, deadline)
+        try:
+            tool = self._tools.resolve(name)
+            fields = await self._run(call, tool, arguments)
+        except CallFailedError as error:
+            result = self._failed(call, error, tool, name)
+        else:
+            result = finished(
+                fields,
+                tool_name=tool.name,
+                plugin=tool.provider.name,
+                call_id=call.id,
+                attempts=call.attempts,
+                duration_ms=int((time.monotonic() - now) * 1000),
+                notes=call.notes,
+            )
+        if self._hooks.any_after_call:
+            await self._hooks.after_call(tool.id if tool else name, result, call.context)
+        return result
+
+    async def _run(self, call: _Call, tool: CallableTool, arguments: object) -> Fields:
+        checked = self._checked(call, tool, arguments)
+        if self._hooks.any_before_call:
+            await self._hooks.before_call(tool.id, copy.deepcopy(checked), call.context)
+        runtime = tool.provider.runtime or await tool.provider.ready()
+        validate = True
+        if tool.decision != "allow":
+            await self._permit(call, tool, checked, runtime)
+            validate = False  # the tool agreed before the person was asked
+        admission = tool.provider.admission
+        if not admission.take():
+            await self._queue(call, tool)
+        try:
+            fields = await self._attempt(call, tool, checked, runtime, validate)
+        finally:
+            admission.leave()
+        if tool.returns is not None and "data" in fields and not tool.returns.is_valid(fields["data"]):
+            raise returns_do_not_fit(tool, tool.returns.faults(fields["data"]))
+        redactor = tool.provider.redactor
+        return fields if redactor is None else redact_fields(fields, redactor)
+
+    def _checked(self, call: _Call, tool: CallableTool, arguments: object) -> dict[str, Any]:
+        """Gate the arguments and fit them to the tool's schema."""
+        if tool.schema is None:
+            raise schema_unusable(tool)
+        try:
+            checked = read_arguments(arguments)
+        except ArgumentsRefused as refused:
+            raise arguments_do_not_fit(tool, refused.reason, [f"{refused.path or '/'}: {refused.message}"]) from refused
+        if tool.schema.is_valid(checked):
+            return checked
+        checked, call.notes = coerce(tool.schema.enforced, checked, secret=tool.secret_arguments)
+        if faults := tool.schema.faults(checked):
+            raise arguments_do_not_fit(tool, "schema", [f"{fault.path or '/'}: {fault.message}" for fault in faults])
+        return checked
+
+    async def _permit(self, call: _Call, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime) -> None:
+        """Ask the tool, then a person; the time a person takes counts against no limit."""
+        if tool.decision == "deny":
+            raise not_permitted(tool, "the policy denies calls of this danger")
+        fault = await runtime.validate(tool.name, dict(arguments), self._current(call), tool.limit_s)
+        if fault is not None:
+            raise attempt_failed(tool, fault, attempt=0, of=0, acted=False, retryable=False)
+        if self._approver is None:
+            raise closed_without_approver(tool)
+        asked = time.monotonic()
+        request = ApprovalRequest(
+            tool_id=tool.id,
+            plugin=tool.provider.name,
+            description=tool.definition.description,
+            danger=tool.danger,
+            arguments=copy.deepcopy(arguments),
+            principal=call.context.principal,
+            surface=call.context.surface,
+        )
+        if not await self._approver(request):
+            raise not_permitted(tool, "the person who was asked refused the call")
+        if call.deadline is not None:
+            call.deadline += time.monotonic() - asked
+
+    async def _queue(self, call: _Call, tool: CallableTool) -> None:
+        try:
+            await tool.provider.admission.wait(self._limit_s(call, tool))
+        except (QueueFullError, TimeoutError) as error:
+            raise queue_full(tool, waited=isinstance(error, TimeoutError)) from error
+
+    async def _attempt(
+        self, call: _Call, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime, validate: bool
+    ) -> Fields:
+        """Try, and try again where the design's rules allow it, until the caller's deadline."""
+        most = 1 + tool.definition.max_retries
+        while True:
+            call.attempts += 1
+            limit_s = self._limit_s(call, tool)
+            own = copy.deepcopy(arguments) if call.attempts < most else arguments
+            outcome = await runtime.call(tool.name, own, self._current(call, limit_s), limit_s, validate=validate)
+            if not isinstance(outcome, Fault):
+                return outcome
+            retry = may_retry(outcome, tool.definition, tool.danger)
+            wait_s = backoff_s(call.attempts, self._random())
+            in_time = call.deadline is None or time.monotonic() + wait_s < call.deadline
+            if not retry or call.attempts >= most or not in_time:
+                raise self._given_up(call, tool, outcome, most, retry)
+            _log.info(
+                "tool '%s': attempt %d failed (%s); again in %.1f s", tool.id, call.attempts, outcome.kind, wait_s
+            )
+            await self._sleep(wait_s)
+
+    def _given_up(self, call: _Call, tool: CallableTool, fault: Fault, most: int, retry: bool) -> CallFailedError:
+        acted = fault.retry in ("unplanned", "timeout", "lost") or (fault.retry == "never" and not fault.reason)
+        return attempt_failed(
+            tool,
+            fault,
+            attempt=call.attempts,
+            of=most,
+            acted=acted and not tool.definition.read_only,
+            retryable=retry or fault.retry == "transient",
+        )
+
+    def _limit_s(self, call: _Call, tool: CallableTool) -> float:
+        if call.deadline is None:
+            return tool.limit_s
+        return max(0.0, min(tool.limit_s, call.deadline - time.monotonic()))
+
+    def _current(self, call: _Call, limit_s: float | None = None) -> CurrentCall:
+        context = call.context
+        return CurrentCall(
+            call.id,
+            context.surface,
+            context.conversation_id,
+            context.user_id,
+            None,
+            context.idempotency_key,
+            None if limit_s is None else time.monotonic() + limit_s,
+        )
+
+    def _failed(self, call: _Call, error: CallFailedError, tool: CallableTool | None, name: str) -> ToolResult:
+        error_id = f"err_{secrets.token_hex(4)}"
+        if tool is not None and tool.provider.redactor is not None:
+            redact_error(error, tool.provider.redactor)
+        _log.warning(
+            "call '%s' of '%s' from %s ended as %s [%s]: %s%s",
+            call.id,
+            tool.id if tool else name[:80],
+            call.context.surface,
+            error.kind,
+            error_id,
+            error.what,
+            f"\n{error.trace}" if error.trace else "",
+        )
+        return failed(
+            error,
+            tool_name=tool.name if tool else name[:80],
+            plugin=tool.provider.name if tool else error.plugin or "",
+            call_id=call.id,
+            error_id=error_id,
+            attempts=call.attempts,
+            duration_ms=int((time.monotonic() - call.started) * 1000),
+            notes=call.notes,
+        )

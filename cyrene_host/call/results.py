@@ -1,0 +1,78 @@
+"""Build the ToolResult that every surface returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyrene_host.errors import CallFailedError
+from cyrene_sdk._worker.outcomes import Fields
+from cyrene_sdk.errors import ErrorKind
+from cyrene_sdk.types import Image, ToolResult
+
+__all__ = ["failed", "finished"]
+
+_DEFAULTS: dict[str, Any] = {name: field.get_default() for name, field in ToolResult.model_fields.items()}
+
+
+def finished(
+    fields: Fields, *, tool_name: str, plugin: str, call_id: str, attempts: int, duration_ms: int, notes: list[str]
+) -> ToolResult:
+    """Return the result of a tool that answered: what it set, and what the host knows."""
+    values = {
+        **_DEFAULTS,
+        **fields,
+        "tool_name": tool_name,
+        "plugin": plugin,
+        "call_id": call_id,
+        "attempts": attempts,
+        "duration_ms": duration_ms,
+    }
+    values["notes"] = [*notes, *fields.get("notes", ())]
+    values["images"] = [Image(**image) for image in fields.get("images", ())]
+    if not fields["success"]:
+        values["error_kind"] = ErrorKind.TOOL_ERROR
+        values["error"] = (
+            fields.get("error") or fields.get("output") or f"the tool '{tool_name}' failed and gave no reason"
+        )
+        values["effect"] = fields.get("effect") or "unknown"
+    return _trusted(values)
+
+
+def failed(
+    error: CallFailedError,
+    *,
+    tool_name: str,
+    plugin: str,
+    call_id: str,
+    error_id: str,
+    attempts: int,
+    duration_ms: int,
+    notes: list[str],
+) -> ToolResult:
+    """Return the result of a call that came to none, with the four parts of the error as its text."""
+    return ToolResult(
+        tool_name=tool_name,
+        success=False,
+        error=str(error),
+        error_kind=error.kind,
+        reason=error.reason,
+        error_id=error_id,
+        retryable=error.retryable,
+        effect="unknown" if error.acted else "none",
+        attempts=attempts,
+        plugin=plugin,
+        call_id=call_id,
+        duration_ms=duration_ms,
+        notes=notes,
+    )
+
+
+def _trusted(values: dict[str, Any]) -> ToolResult:
+    """Make a ToolResult of values that were checked already; pydantic's own ways take 6 µs, this under 1."""
+    result = ToolResult.__new__(ToolResult)
+    put = object.__setattr__
+    put(result, "__dict__", values)
+    put(result, "__pydantic_fields_set__", set(values))
+    put(result, "__pydantic_extra__", None)
+    put(result, "__pydantic_private__", None)
+    return result

@@ -1,0 +1,276 @@
+"""What this host has: every plugin and tool as data, checked, with nothing imported and nothing started."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cyrene_host import __version__
+from cyrene_host.catalog.definitions import CatalogTool, tools_of, unknown_overrides
+from cyrene_host.catalog.dependencies import Needs, order_and_check
+from cyrene_host.catalog.entries import PluginEntry
+from cyrene_host.catalog.entry_points import EntryPoint
+from cyrene_host.catalog.fingerprints import check_pin
+from cyrene_host.catalog.manifests import Manifest, ManifestStore, parse_manifest
+from cyrene_host.catalog.names import NamedTool, ToolNames
+from cyrene_host.catalog.plugins_file import PluginsFile
+from cyrene_host.catalog.probe import ProbeError, probe
+from cyrene_host.catalog.settings import Settings, limits_for
+from cyrene_host.catalog.sources import Source, SourceError, resolve_source
+from cyrene_host.catalog.state import PluginState
+from cyrene_host.catalog.versions import VersionError, parse_version
+from cyrene_sdk.errors import CyreneError
+
+__all__ = ["Catalog", "CatalogPlugin"]
+
+_log = logging.getLogger("cyrene.catalog")
+
+
+@dataclass(slots=True)
+class CatalogPlugin:
+    """One plugin: its entry, where its code is, what its manifest says, and whether it can be used.
+
+    `state` is disabled, blocked, incompatible, failed (it could not be described) or discovered; `error` says
+    why in the middle three, and `stage` how far it came.
+    """
+
+    name: str
+    entry: PluginEntry | None
+    state: PluginState = PluginState.DISCOVERED
+    source: Source | None = None
+    manifest: Manifest | None = None
+    error: CyreneError | None = None
+    stage: str = "discover"
+    tools: tuple[CatalogTool, ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        """For people: where its code, or else its entry, is."""
+        if self.source is not None:
+            return self.source.where
+        return self.entry.where if self.entry else "plugins.json"
+
+    def fail(self, state: PluginState, error: CyreneError, stage: str) -> None:
+        """Note the first thing that is wrong with the plugin."""
+        if self.error is None:
+            error.plugin = self.name
+            self.state, self.error, self.stage = state, error, stage
+
+    def describe(self, manifest: Manifest) -> None:
+        """Take the definitions of a manifest, with the operator's settings over them."""
+        self.manifest = manifest
+        self.tools = tools_of(self.name, self.entry, manifest, where=self.place)
+        if unknown := unknown_overrides(self.name, self.entry, manifest):
+            self.fail(PluginState.BLOCKED, unknown, "check")
+
+
+class Catalog:
+    """All plugins of one plugins.json (and of the entry points that it lets in), in the file's order.
+
+    Attributes:
+        plugins: by entry name.
+        order: the usable ones, dependencies first.
+        notes: what the operator should know though nothing is wrong.
+    """
+
+    def __init__(self, plugins: Sequence[CatalogPlugin], notes: Iterable[str] = ()) -> None:
+        self.plugins: dict[str, CatalogPlugin] = {plugin.name: plugin for plugin in plugins}
+        self.notes = list(notes)
+        self.order: list[str] = []
+        self._check_dependencies()
+        self.names = self.name_tools()
+
+    @classmethod
+    def load(
+        cls,
+        file: PluginsFile,
+        settings: Settings,
+        *,
+        entry_points: Mapping[str, Sequence[EntryPoint]],
+        store: ManifestStore,
+        only: str | None = None,
+    ) -> Catalog:
+        """Find out everything about the plugins that can be found out without importing them here.
+
+        A plugin with neither a shipped nor a kept manifest is imported once, in an interpreter of its own.
+
+        Args:
+            file: the plugins.json that was read.
+            entry_points: installed plugins by name.
+            store: shipped and kept manifests.
+            only: describe no plugin anew but this one and its dependencies; None means all.
+        """
+        base = file.path.parent
+        plugins = _entries(file, entry_points)
+        for plugin in plugins:
+            if plugin.error is None and plugin.state is PluginState.DISCOVERED:
+                _locate(plugin, base, entry_points)
+        notes = [*file.notes, *_drop_repeated(plugins)]
+        with_manifest = [plugin for plugin in plugins if plugin.source is not None and plugin.error is None]
+        missing = [plugin for plugin in with_manifest if not _find_manifest(plugin, store)]
+        _describe_all([plugin for plugin in missing if only is None or plugin.name == only], settings, store)
+        for plugin in with_manifest:
+            _check_versions(plugin)
+        return cls(plugins, notes)
+
+    @property
+    def tools(self) -> list[CatalogTool]:
+        """All tools of all plugins, usable or not."""
+        return [tool for plugin in self.plugins.values() for tool in plugin.tools]
+
+    def name_tools(self) -> ToolNames:
+        """Work the names out again, after a plugin's definitions changed."""
+        self.names = ToolNames(
+            NamedTool(tool.plugin, tool.definition.name, tool.definition.id, _alias(tool)) for tool in self.tools
+        )
+        return self.names
+
+    def dependencies_of(self, name: str) -> list[str]:
+        """Return the entry names that a usable plugin depends on, directly or not, first things first."""
+        wanted: set[str] = set()
+        stack = [name]
+        while stack:
+            manifest = self.plugins[stack.pop()].manifest
+            for dependency in manifest.metadata.dependencies if manifest else ():
+                found = self._named(dependency)
+                if found is not None and found not in wanted:
+                    wanted.add(found)
+                    stack.append(found)
+        return [other for other in self.order if other in wanted and other != name]
+
+    def _named(self, dependency: str) -> str | None:
+        if dependency in self.plugins:
+            return dependency
+        return next(
+            (p.name for p in self.plugins.values() if p.manifest and p.manifest.metadata.name == dependency), None
+        )
+
+    def _check_dependencies(self) -> None:
+        self.order, causes = order_and_check({name: _needs(plugin) for name, plugin in self.plugins.items()})
+        for name, cause in causes.items():
+            self.plugins[name].fail(PluginState.INCOMPATIBLE, cause, "check")
+
+
+def _entries(file: PluginsFile, entry_points: Mapping[str, Sequence[EntryPoint]]) -> list[CatalogPlugin]:
+    plugins = []
+    for entry in file.entries:
+        state = PluginState.DISCOVERED if entry.enabled else PluginState.DISABLED
+        plugins.append(CatalogPlugin(entry.name, entry, state))
+    names = {plugin.name for plugin in plugins}
+    for fault in file.faults:
+        name = fault.name if fault.name not in names else f"{fault.name} (refused)"
+        plugins.append(CatalogPlugin(name, None, PluginState.BLOCKED, error=fault, stage="check"))
+        names.add(name)
+    if file.entry_points == "all":
+        listed = names | {entry.name for entry in file.entries}
+        found = [name for name in sorted(entry_points) if name not in listed]
+        plugins.extend(CatalogPlugin(name, PluginEntry(name=name)) for name in found)
+    return plugins
+
+
+def _locate(plugin: CatalogPlugin, base: Path, entry_points: Mapping[str, Sequence[EntryPoint]]) -> None:
+    entry = plugin.entry
+    assert entry is not None
+    try:
+        plugin.source = resolve_source(entry, base, entry_points)
+        if entry.pin is not None:
+            check_pin(plugin.source, plugin=plugin.name, version=entry.pin.version, sha256=entry.pin.sha256)
+    except SourceError as error:
+        plugin.fail(PluginState.BLOCKED, error, "discover")
+
+
+def _drop_repeated(plugins: list[CatalogPlugin]) -> list[str]:
+    """Take out a found entry point that an entry of another name lists already."""
+    notes = []
+    seen: list[CatalogPlugin] = []
+    for plugin in list(plugins):
+        if plugin.source is None:
+            continue
+        twin = next((other for other in seen if other.source and plugin.source.same_as(other.source)), None)
+        if twin is not None and not (plugin.entry and plugin.entry.where):
+            plugins.remove(plugin)
+            notes.append(f"'{plugin.name}' was found and is listed as '{twin.name}' already: merged")
+        else:
+            seen.append(plugin)
+    return notes
+
+
+def _find_manifest(plugin: CatalogPlugin, store: ManifestStore) -> bool:
+    assert plugin.source is not None
+    try:
+        manifest = store.find(plugin.source, plugin.name)
+    except CyreneError as error:
+        plugin.fail(PluginState.INCOMPATIBLE, error, "check")
+        return True
+    if manifest is None:
+        return False
+    plugin.describe(manifest)
+    return True
+
+
+def _describe_all(plugins: Sequence[CatalogPlugin], settings: Settings, store: ManifestStore) -> None:
+    if not plugins:
+        return
+    with ThreadPoolExecutor(max_workers=2 * (os.cpu_count() or 1), thread_name_prefix="probe") as pool:
+        list(pool.map(lambda plugin: _describe(plugin, settings, store), plugins))
+
+
+def _describe(plugin: CatalogPlugin, settings: Settings, store: ManifestStore) -> None:
+    entry, source = plugin.entry, plugin.source
+    assert entry is not None
+    assert source is not None
+    try:
+        described = probe(plugin.name, source, limits_for(entry, settings).load_s)
+        manifest = parse_manifest(described, origin="live", where=source.where, plugin=plugin.name)
+    except CyreneError as error:
+        stage = error.stage if isinstance(error, ProbeError) else "load"
+        plugin.fail(PluginState.FAILED, error, stage)
+        if isinstance(error, ProbeError) and error.trace:
+            _log.debug("plugin '%s': %s", plugin.name, error.trace)
+        return
+    store.keep(source, plugin.name, manifest)
+    plugin.describe(manifest)
+
+
+def _check_versions(plugin: CatalogPlugin) -> None:
+    if plugin.manifest is None:
+        return
+    metadata = plugin.manifest.metadata
+    try:
+        parse_version(metadata.version)
+        wanted = metadata.min_cyrene_version
+        if wanted and parse_version(__version__) < parse_version(wanted):
+            plugin.fail(
+                PluginState.INCOMPATIBLE,
+                CyreneError(
+                    f"it wants Cyrene {wanted} or newer, and this host is {__version__}",
+                    where=plugin.place,
+                    mend=f"upgrade cyrene-host to {wanted}, or install an older '{plugin.name}'",
+                ),
+                "check",
+            )
+    except VersionError as error:
+        error.where = f"{plugin.place}, metadata"
+        plugin.fail(PluginState.INCOMPATIBLE, error, "check")
+
+
+def _needs(plugin: CatalogPlugin) -> Needs:
+    metadata = plugin.manifest.metadata if plugin.manifest else None
+    return Needs(
+        name=plugin.name,
+        aliases=(metadata.name,) if metadata else (),
+        version=metadata.version if metadata else "",
+        dependencies=metadata.dependencies if metadata and plugin.error is None else {},
+        usable=plugin.state is PluginState.DISCOVERED,
+        why_not=f"is {plugin.state}" + (f": {plugin.error.what}" if plugin.error else ""),
+        disabled=plugin.state is PluginState.DISABLED,
+    )
+
+
+def _alias(tool: CatalogTool) -> str:
+    return (tool.override.alias or "") if tool.override else ""

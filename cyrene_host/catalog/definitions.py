@@ -1,0 +1,103 @@
+"""A plugin's tools as the operator has set them: its manifest with the entry's `tools` applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cyrene_host.catalog.entries import PluginEntry, ToolOverride
+from cyrene_host.catalog.faults import nearest
+from cyrene_host.catalog.manifests import Manifest
+from cyrene_sdk.errors import CyreneError
+from cyrene_sdk.types import ToolDefinition
+
+__all__ = ["CatalogTool", "tools_of", "unknown_overrides"]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTool:
+    """A tool as the operator has set it: the definition with the entry's `tools` applied.
+
+    `override` keeps what the operator said; `fault` is why the definition cannot be used.
+    """
+
+    plugin: str
+    definition: ToolDefinition
+    override: ToolOverride | None = None
+    fault: CyreneError | None = None
+
+    @property
+    def id(self) -> str:
+        """`<entry name>.<tool name>`."""
+        return f"{self.plugin}.{self.definition.name}"
+
+
+def unknown_overrides(plugin: str, entry: PluginEntry | None, manifest: Manifest) -> CyreneError | None:
+    """Return an error where the entry sets tools that the plugin does not have: a misspelled rule protects nothing."""
+    overrides = entry.tools if entry else {}
+    names = [definition.name for definition in manifest.tools]
+    unknown = [name for name in overrides if name != "*" and name not in names]
+    if not unknown or entry is None:
+        return None
+    near = nearest(unknown[0], names)
+    return CyreneError(
+        f"its entry sets tools that it does not have: {', '.join(repr(name) for name in unknown)}",
+        plugin=plugin,
+        where=f"{entry.where}/tools/{unknown[0]}",
+        mend=f"did you mean '{near}'?" if near else f"it has {', '.join(repr(name) for name in names) or 'none'}",
+    )
+
+
+def tools_of(plugin: str, entry: PluginEntry | None, manifest: Manifest, *, where: str) -> tuple[CatalogTool, ...]:
+    """Return the tools of a manifest with the operator's settings over them.
+
+    Of two tools with one name the second is kept under another name, with its fault.
+    """
+    overrides = entry.tools if entry else {}
+    tools: list[CatalogTool] = []
+    seen: set[str] = set()
+    for definition in manifest.tools:
+        fault = _fault(plugin, definition, seen, manifest.tool_faults, where)
+        name = _twin_name(definition.name, seen) if definition.name in seen else definition.name
+        override = _merged(overrides.get("*"), overrides.get(definition.name))
+        tools.append(CatalogTool(plugin, _overridden(definition, name, override), override, fault))
+        seen.add(name)
+    return tuple(tools)
+
+
+def _fault(
+    plugin: str, definition: ToolDefinition, seen: set[str], told: Mapping[str, str], where: str
+) -> CyreneError | None:
+    name = definition.name
+    if not name:
+        what, mend = "a tool has no name", "give its definition a name"
+    elif name in seen:
+        what, mend = f"it has two tools named '{name}'; the first is used", "rename one of them"
+    elif name in told:
+        what, mend = f"tool '{name}': {told[name]}", "let the method and the definition agree"
+    else:
+        return None
+    return CyreneError(what, plugin=plugin, where=f"{where}, tool '{name}'", mend=mend)
+
+
+def _twin_name(name: str, seen: set[str]) -> str:
+    number = 2
+    while f"{name}#{number}" in seen:
+        number += 1
+    return f"{name}#{number}"
+
+
+def _merged(general: ToolOverride | None, own: ToolOverride | None) -> ToolOverride | None:
+    if general is None or own is None:
+        return own or general
+    return general.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
+
+def _overridden(definition: ToolDefinition, name: str, override: ToolOverride | None) -> ToolDefinition:
+    changed: dict[str, Any] = {} if name == definition.name else {"name": name}
+    for key in ("timeout_ms", "max_retries", "triggers", "not_when") if override else ():
+        value = getattr(override, key)
+        if value is not None:
+            changed[key] = list(value) if isinstance(value, tuple) else value
+    return definition.model_copy(update=changed) if changed else definition

@@ -1,0 +1,159 @@
+"""Ask a throw-away interpreter for a plugin's manifest, so that the host itself imports nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from cyrene_host.catalog.sources import Source
+from cyrene_sdk.errors import CyreneError
+
+__all__ = ["ProbeError", "interpreter_of", "probe"]
+
+ANSWER_BYTES = 4 * 1024 * 1024
+GRACE_S = 2.0
+TOLD_CHARS = 500
+KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SYSTEMROOT", "VIRTUAL_ENV")
+
+
+class ProbeError(CyreneError):
+    """A plugin could not be described; `stage` says how far it came, `trace` is for the log."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        plugin: str,
+        where: str | None = None,
+        mend: str | None = None,
+        stage: str = "load",
+        trace: str = "",
+    ) -> None:
+        super().__init__(what, plugin=plugin, where=where, mend=mend)
+        self.stage = stage
+        self.trace = trace
+
+
+def interpreter_of(python: Path | None) -> Path:
+    """Return the interpreter that a plugin runs on: its virtual environment's, or the host's own."""
+    if python is None:
+        return Path(sys.executable)
+    if python.is_dir():
+        return python / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    return python
+
+
+def probe(plugin: str, source: Source, limit_s: float) -> dict[str, Any]:
+    """Import the plugin once in an interpreter of its own and return its manifest as a JSON object.
+
+    `init` and `start` never run. The interpreter and all that it started are gone when this returns.
+
+    Raises:
+        ProbeError: the plugin fails to import, is no plugin, takes too long, or its interpreter ends.
+    """
+    request = {
+        "module": source.module,
+        "attribute": source.attribute,
+        "folder": str(source.folder) if source.folder else None,
+        "limit_s": limit_s,
+        "sys_path": [entry for entry in sys.path if entry] if source.python is None else [],
+    }
+    with tempfile.TemporaryFile() as printed:
+        answer = _ask(plugin, source, json.dumps(request).encode(), limit_s, printed)
+        if answer is None or not answer.strip():
+            raise _silent(plugin, source, limit_s, printed, timed_out=answer is None)
+    try:
+        told = json.loads(answer)
+        error = told.get("error")
+    except (ValueError, AttributeError) as cause:
+        raise ProbeError("its interpreter answered no JSON", plugin=plugin, where=source.where) from cause
+    if error:
+        raise ProbeError(
+            str(error["what"]),
+            plugin=plugin,
+            where=error.get("where") or source.where,
+            mend=error.get("mend"),
+            stage=error["stage"],
+            trace=error.get("trace", ""),
+        )
+    manifest: dict[str, Any] = told["manifest"]
+    return manifest
+
+
+def _ask(plugin: str, source: Source, request: bytes, limit_s: float, printed: IO[bytes]) -> bytes | None:
+    """Return what the interpreter answers; None where it did not within the limit."""
+    reading, writing = os.pipe()
+    argv = [str(interpreter_of(source.python)), "-I", "-m", "cyrene_sdk._worker", "describe", "--fd", str(writing)]
+    environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    try:
+        child = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=printed,
+            stderr=printed,
+            pass_fds=(writing,),
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        os.close(reading)
+        raise ProbeError(
+            f"its interpreter '{argv[0]}' cannot be started: {error}",
+            plugin=plugin,
+            where=source.where,
+            mend="correct 'python' in the entry: an interpreter or a virtual environment with cyrene-sdk",
+        ) from error
+    finally:
+        os.close(writing)
+    try:
+        assert child.stdin is not None
+        with suppress(BrokenPipeError), child.stdin:
+            child.stdin.write(request)
+        return _read(reading, time.monotonic() + limit_s + GRACE_S)
+    finally:
+        os.close(reading)
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _read(descriptor: int, deadline: float) -> bytes | None:
+    parts: list[bytes] = []
+    size = 0
+    while size <= ANSWER_BYTES:
+        ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return None
+        part = os.read(descriptor, 65536)
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def _silent(plugin: str, source: Source, limit_s: float, printed: IO[bytes], *, timed_out: bool) -> ProbeError:
+    size = printed.seek(0, os.SEEK_END)
+    printed.seek(max(0, size - TOLD_CHARS))
+    last = printed.read(TOLD_CHARS).decode("utf-8", "replace").strip()
+    what = (
+        f"'load' did not end within its limit of {limit_s:g} s"
+        if timed_out
+        else "its interpreter ended while loading it"
+    )
+    return ProbeError(
+        what + (f"; it printed last: {last}" if last else ""),
+        plugin=plugin,
+        where=source.where,
+        mend="`cyrene check` runs the same import; limits.load_s in the entry is its limit",
+        trace=last,
+    )

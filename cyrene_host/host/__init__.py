@@ -1,0 +1,1 @@
+"""The host: the one composition root that every surface talks to."""

@@ -1,0 +1,123 @@
+"""Why a tool can be called or not, from a closed list of reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from cyrene_host.catalog.state import CALLABLE_STATES, PluginState
+from cyrene_host.errors import CallFailedError
+from cyrene_host.host.views import PluginReport, ToolReport
+from cyrene_sdk.errors import CyreneError, ErrorKind
+
+__all__ = ["Reason", "Why", "why_own", "why_plugin", "why_tool", "why_unknown"]
+
+
+class Reason(StrEnum):
+    """Every cause that `why` may give."""
+
+    AVAILABLE = "available"
+    NEEDS_APPROVAL = "needs_approval"
+    DENIED_BY_POLICY = "denied_by_policy"
+    UNKNOWN_NAME = "unknown_name"
+    AMBIGUOUS_NAME = "ambiguous_name"
+    TOOL_SWITCHED_OFF = "tool_switched_off"
+    SCHEMA_INVALID = "schema_invalid"
+    PLUGIN_DISABLED = "plugin_disabled"
+    PLUGIN_BLOCKED = "plugin_blocked"
+    PLUGIN_INCOMPATIBLE = "plugin_incompatible"
+    PLUGIN_FAILED = "plugin_failed"
+    PLUGIN_STARTING = "plugin_starting"
+    PLUGIN_STOPPED = "plugin_stopped"
+
+
+_OF_STATE = {
+    PluginState.DISABLED: Reason.PLUGIN_DISABLED,
+    PluginState.BLOCKED: Reason.PLUGIN_BLOCKED,
+    PluginState.INCOMPATIBLE: Reason.PLUGIN_INCOMPATIBLE,
+    PluginState.FAILED: Reason.PLUGIN_FAILED,
+    PluginState.STARTING: Reason.PLUGIN_STARTING,
+    PluginState.LOADED: Reason.PLUGIN_STARTING,
+    PluginState.RESTARTING: Reason.PLUGIN_STARTING,
+    PluginState.STOPPING: Reason.PLUGIN_STOPPED,
+    PluginState.STOPPED: Reason.PLUGIN_STOPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The answer: is it callable, for which reason, and what mends it.
+
+    `waiting_helps` is True where the state passes by itself; `command` is what to type, if anything.
+    """
+
+    name: str
+    is_available: bool
+    reason: Reason
+    sentence: str
+    mend: str = ""
+    command: str = ""
+    waiting_helps: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {
+            "name": self.name,
+            "available": self.is_available,
+            "reason": self.reason.value,
+            "sentence": self.sentence,
+            "mend": self.mend,
+            "command": self.command,
+            "waiting_helps": self.waiting_helps,
+        }
+
+
+def why_tool(tool: ToolReport, plugin: PluginReport) -> Why:
+    """Answer for a known tool."""
+    return why_plugin(plugin, of=tool.id) if plugin.state not in CALLABLE_STATES else why_own(tool)
+
+
+def why_own(tool: ToolReport) -> Why:
+    """Answer for a tool whose plugin is no obstacle."""
+    if tool.error is not None:
+        return _of_error(tool.id, Reason.SCHEMA_INVALID, tool.error, command=f"cyrene check {tool.plugin}")
+    if not tool.is_offered:
+        sentence = f"the operator has switched '{tool.id}' off in its entry"
+        mend = f"set tools.{tool.definition.name}.enabled to true in plugins.json"
+        return Why(tool.id, False, Reason.TOOL_SWITCHED_OFF, sentence, mend)
+    if tool.decision == "deny":
+        sentence = f"calls of danger '{tool.danger}' are denied here"
+        return Why(tool.id, False, Reason.DENIED_BY_POLICY, sentence, f"change [danger] {tool.danger} in cyrene.toml")
+    call = f"cyrene call {tool.id}"
+    if tool.decision == "confirm":
+        sentence = f"'{tool.id}' can be called; its danger '{tool.danger}' makes each call ask a person first"
+        return Why(tool.id, True, Reason.NEEDS_APPROVAL, sentence, command=call)
+    return Why(tool.id, True, Reason.AVAILABLE, f"'{tool.id}' can be called, as '{tool.name}' too", command=call)
+
+
+def why_plugin(plugin: PluginReport, *, of: str = "") -> Why:
+    """Answer for a plugin, or for a tool `of` it that its state takes away."""
+    name = of or plugin.name
+    reason = _OF_STATE.get(plugin.state, Reason.AVAILABLE)
+    if reason is Reason.AVAILABLE:
+        tools = ", ".join(f"'{tool}'" for tool in plugin.tools) or "no tools"
+        return Why(name, True, reason, f"the plugin '{plugin.name}' is {plugin.state} and offers {tools}")
+    if plugin.error is not None:
+        return _of_error(name, reason, plugin.error, waiting_helps=reason is Reason.PLUGIN_STARTING)
+    sentence = f"the plugin '{plugin.name}' is {plugin.state}"
+    if reason is Reason.PLUGIN_DISABLED:
+        return Why(name, False, reason, sentence, "set its entry's 'enabled' to true in plugins.json")
+    return Why(name, False, reason, sentence, waiting_helps=reason is Reason.PLUGIN_STARTING)
+
+
+def why_unknown(name: str, error: CallFailedError) -> Why:
+    """Answer for a name that means no tool and no plugin, or several tools."""
+    is_ambiguous = error.kind is ErrorKind.UNKNOWN_TOOL and "several" in error.what
+    reason = Reason.AMBIGUOUS_NAME if is_ambiguous else Reason.UNKNOWN_NAME
+    return _of_error(name, reason, error, command="cyrene tools")
+
+
+def _of_error(name: str, reason: Reason, error: CyreneError, *, command: str = "", waiting_helps: bool = False) -> Why:
+    place = f" ({error.where})" if error.where else ""
+    return Why(name, False, reason, f"{error.what}{place}", error.mend or "", command, waiting_helps)

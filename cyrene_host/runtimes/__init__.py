@@ -1,0 +1,1 @@
+"""Where plugin code runs: one Runtime a plugin, whatever is behind it."""

@@ -1,0 +1,1 @@
+"""The life of plugins: starting, stopping and watching them."""

@@ -1,0 +1,71 @@
+"""What one attempt brought: the fields of a ToolResult that a tool may set, as plain JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from cyrene_sdk._worker.faults import Fault, sentence_of
+from cyrene_sdk._worker.gate import GateError, checked
+from cyrene_sdk.errors import ErrorKind
+from cyrene_sdk.types import ToolResult
+
+__all__ = ["OUTPUT_BYTES", "Fields", "outcome_of"]
+
+Fields = dict[str, Any]
+
+OUTPUT_BYTES = 1_048_576
+TOOL_FIELDS = (
+    "output",
+    "error",
+    "data",
+    "images",
+    "reason",
+    "retryable",
+    "effect",
+    "notes",
+    "need_ai_reply",
+    "already_sent",
+    "send_result_text",
+    "no_reply",
+    "save_to_memory",
+)
+
+
+def outcome_of(value: object) -> Fields | Fault:
+    """Turn what a tool returned into the fields it sets of a ToolResult, or into a fault.
+
+    A str is the output; a dict, list, number, bool, None or model is `data` with its JSON text as output;
+    a ToolResult is itself; anything else is `output_invalid`.
+    """
+    try:
+        return _fields_of(value)
+    except GateError as refused:
+        too_large = refused.rule in ("size", "nodes")
+        kind = ErrorKind.OUTPUT_TOO_LARGE if too_large else ErrorKind.OUTPUT_INVALID
+        return Fault(kind, f"the tool's result was refused: {refused}", path=refused.path)
+    except Exception as error:  # noqa: BLE001 - a returned model is plugin code too
+        return Fault(ErrorKind.OUTPUT_INVALID, f"the tool's result cannot be read: {sentence_of(error)}")
+
+
+def _fields_of(value: object) -> Fields:
+    if isinstance(value, str):
+        return {"success": True, "output": checked(value, max_bytes=OUTPUT_BYTES)}
+    if isinstance(value, ToolResult):
+        return _fields_of_result(value)
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    data = checked(value, max_bytes=OUTPUT_BYTES)
+    return {"success": True, "output": json.dumps(data, ensure_ascii=False), "data": data}
+
+
+def _fields_of_result(result: ToolResult) -> Fields:
+    own = result.model_fields_set
+    fields: Fields = {name: getattr(result, name) for name in TOOL_FIELDS if name in own}
+    if "images" in fields:
+        fields["images"] = [image.to_dict() for image in result.images]
+    own_copy = cast(Fields, checked(fields, max_bytes=2 * OUTPUT_BYTES))
+    own_copy["success"] = result.success
+    return own_copy

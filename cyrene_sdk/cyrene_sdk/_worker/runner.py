@@ -1,0 +1,296 @@
+"""The one way to run a plugin's code: its stages and its calls, each contained and under a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cyrene_sdk._worker.bounds import Bounds, OutOfThreadsError, Raised
+from cyrene_sdk._worker.contract import CONTRACT
+from cyrene_sdk._worker.faults import Fault, Stage, StageError, fault_of, sentence_of, trace_of
+from cyrene_sdk._worker.loading import Code, load_plugin
+from cyrene_sdk._worker.outcomes import Fields, outcome_of
+from cyrene_sdk.context import CurrentCall, _current
+from cyrene_sdk.errors import CyreneError, ErrorKind, ToolFailure
+from cyrene_sdk.plugin import BasePlugin, ConfigError
+from cyrene_sdk.protocols import ComplexTool, HostAPI, Plugin, PluginConfig, Tool
+from cyrene_sdk.tools import FunctionTool
+from cyrene_sdk.types import PluginMetadata, ProgressStatus, ToolComplexity, ToolDefinition
+
+__all__ = ["Runner", "ToolListing"]
+
+TOOL_METHODS = ("definition", "execute", "validate", "complexity")
+
+
+@dataclass(frozen=True, slots=True)
+class _LiveTool:
+    """A tool with what was found out of it once, at load."""
+
+    tool: Tool
+    definition: ToolDefinition
+    complexity: ToolComplexity
+    is_async: bool
+    checks_itself: bool  # a FunctionTool binds, and so checks, its arguments on execution
+
+
+@dataclass(frozen=True, slots=True)
+class ToolListing:
+    """What `tools()` offers: every definition, and a sentence for each tool whose parts disagree."""
+
+    definitions: list[ToolDefinition]
+    faults: dict[str, str]
+
+
+class _NoResultError(Exception):
+    """A ComplexTool ended without a terminal report that carries a result."""
+
+
+class Runner:
+    """A plugin object with its stages and calls.
+
+    Nothing that plugin code does raises out of it but `StageError`; a call always ends in fields or a `Fault`.
+
+    Args:
+        code: where the plugin's class is; None for tools without a plugin, which `adopt` brings.
+        grace_s: seconds between cancelling work and giving it up.
+        threads: how many plain `def` methods may run at once.
+    """
+
+    def __init__(self, code: Code | None, *, grace_s: float, threads: int) -> None:
+        self._code = code
+        self._bounds = Bounds(grace_s=grace_s, most_threads=threads)
+        self._plugin: Plugin | None = None
+        self._tools: dict[str, _LiveTool] = {}
+
+    @property
+    def abandoned(self) -> int:
+        """How many given-up calls still run."""
+        return self._bounds.abandoned
+
+    @property
+    def checks_config(self) -> bool:
+        """Whether the loaded plugin compares its configuration with a model of its own."""
+        return isinstance(self._plugin, BasePlugin) and type(self._plugin).config is not None
+
+    async def load(self, limit_s: float) -> PluginMetadata:
+        """Import the plugin, make its object and ask its metadata."""
+        return await self._stage("load", limit_s, self._load())  # type: ignore[no-any-return]
+
+    async def init(self, config: PluginConfig, limit_s: float) -> None:
+        """Hand the configuration over; a `BasePlugin` with a `config` model checks it first."""
+        await self._stage("init", limit_s, self._invoke(self._loaded.init, config))
+
+    async def start(self, host: HostAPI, limit_s: float) -> None:
+        """Start the plugin with its access to the host."""
+        await self._stage("start", limit_s, self._invoke(self._loaded.start, host))
+
+    async def tools(self, limit_s: float) -> ToolListing:
+        """Ask for the tools; of two with one name the first is used."""
+        return await self._stage("tools", limit_s, self._list_tools())  # type: ignore[no-any-return]
+
+    def adopt(self, tool: Tool) -> ToolDefinition:
+        """Take a tool that belongs to no plugin and return its definition; a name taken before is replaced.
+
+        Raises:
+            TypeError: `definition` or `complexity` is `async def`, which a tool without a plugin cannot have.
+        """
+        definition, complexity = tool.definition(), tool.complexity()
+        if not isinstance(definition, ToolDefinition) or not isinstance(complexity, str):
+            raise TypeError(f"definition() and complexity() of {type(tool).__name__} must answer at once")
+        self._tools[definition.name] = _live(tool, definition, ToolComplexity(complexity))
+        return definition
+
+    async def health(self, limit_s: float) -> None:
+        """Ask the plugin whether it is well."""
+        await self._stage("health", limit_s, self._invoke(self._loaded.health))
+
+    async def stop(self, limit_s: float) -> None:
+        """Let the plugin release what it holds."""
+        await self._stage("stop", limit_s, self._invoke(self._loaded.stop))
+
+    async def describe(self, limit_s: float) -> dict[str, Any]:
+        """Return the manifest (a JSON object) without `init` or `start`."""
+        metadata = await self.load(limit_s)
+        listing = await self.tools(limit_s)
+        manifest: dict[str, Any] = {
+            "sdk_contract": CONTRACT,
+            "metadata": metadata.to_dict(),
+            "tools": [definition.to_dict() for definition in listing.definitions],
+        }
+        if listing.faults:
+            manifest["tool_faults"] = listing.faults
+        schema = getattr(self._loaded, "config_schema", None)
+        if callable(schema) and (found := await self._stage("load", limit_s, self._invoke(schema))):
+            manifest["config_schema"] = found
+        return manifest
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, *, validate: bool = True
+    ) -> Fields | Fault:
+        """Run one attempt of a tool: its `validate` (unless told not to), then its execution.
+
+        Args:
+            arguments: checked against the tool's schema already; the tool owns them.
+            limit_s: seconds for this attempt; a tool that swallows cancellation is given up after the grace.
+        """
+        live = self._tools.get(name)
+        if live is None:
+            known = ", ".join(f"'{known}'" for known in self._tools) or "none"
+            return Fault(ErrorKind.UNKNOWN_TOOL, f"the plugin has no tool '{name}' (it has {known})")
+        try:
+            answer = await self._bounds.limited(self._execute(live, arguments, call, validate), limit_s)
+        except TimeoutError:
+            return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:g} s", retry="timeout")
+        return _ended(answer) if type(answer) is Raised else outcome_of(answer)
+
+    async def validate(self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float) -> Fault | None:
+        """Run the tool's own `validate` alone, before a person is asked; None when it agrees."""
+        live = self._tools.get(name)
+        if live is None:
+            return None  # the call itself will say so
+        try:
+            answer = await self._bounds.limited(self._validate(live, arguments, call), limit_s)
+        except TimeoutError:
+            return Fault(ErrorKind.TIMEOUT, f"'validate' gave no answer within {limit_s:g} s", retry="timeout")
+        return _ended(answer) if type(answer) is Raised else None
+
+    @property
+    def _loaded(self) -> Plugin:
+        assert self._plugin is not None, "load() comes before every other stage"
+        return self._plugin
+
+    async def _load(self) -> PluginMetadata:
+        assert self._code is not None, "a runner without code has no stages"
+        self._plugin = await self._bounds.in_thread(load_plugin, self._code)
+        metadata = await self._invoke(self._loaded.metadata)
+        if not isinstance(metadata, PluginMetadata):
+            raise StageError(
+                f"metadata() returned a {type(metadata).__name__}, not a PluginMetadata",
+                stage="load",
+                mend="return PluginMetadata(name=…, version=…)",
+            )
+        return metadata
+
+    async def _list_tools(self) -> ToolListing:
+        tools = await self._invoke(self._loaded.tools)
+        if not isinstance(tools, Sequence) or isinstance(tools, str):
+            raise StageError(
+                f"tools() returned a {type(tools).__name__}, not a list of tools",
+                stage="tools",
+                mend="return a list of objects with definition, execute, validate and complexity",
+            )
+        found = [await self._examined(tool, number) for number, tool in enumerate(tools, 1)]
+        self._tools = {live.definition.name: live for live in reversed(found)}
+        faults = {live.definition.name: fault for live in found if (fault := _disagreement(live))}
+        return ToolListing([live.definition for live in found], faults)
+
+    async def _examined(self, tool: Tool, number: int) -> _LiveTool:
+        missing = [name for name in TOOL_METHODS if not callable(getattr(tool, name, None))]
+        if missing:
+            raise StageError(
+                f"tool {number} ({type(tool).__name__}) has no {', '.join(repr(name) for name in missing)}",
+                stage="tools",
+                mend="write the missing methods, or use the @tool decorator",
+            )
+        definition = await self._invoke(tool.definition)
+        if not isinstance(definition, ToolDefinition):
+            raise StageError(
+                f"definition() of tool {number} returned a {type(definition).__name__}, not a ToolDefinition",
+                stage="tools",
+                mend="return ToolDefinition(name=…, description=…, parameters=…)",
+            )
+        complexity = ToolComplexity(await self._invoke(tool.complexity))
+        if "complexity" not in definition.model_fields_set:
+            definition = definition.model_copy(update={"complexity": complexity})
+        return _live(tool, definition, complexity)
+
+    async def _execute(self, live: _LiveTool, arguments: dict[str, Any], call: CurrentCall, validate: bool) -> Any:
+        _current.set(call)
+        tool = live.tool
+        if validate and not live.checks_itself:
+            await self._invoke(tool.validate, arguments)
+        if isinstance(tool, ComplexTool) and live.complexity is ToolComplexity.COMPLEX:
+            return await self._last_result(tool, arguments)
+        if live.is_async:
+            return await tool.execute(arguments)  # type: ignore[misc]  # examined at load
+        return await self._invoke(tool.execute, arguments)
+
+    async def _last_result(self, tool: ComplexTool, arguments: dict[str, Any]) -> Any:
+        reports = tool.execute_async(arguments)
+        if inspect.isawaitable(reports):
+            reports = await reports
+        try:
+            async for report in reports:
+                await asyncio.sleep(0)  # a generator that never waits must not keep its time limit from firing
+                if report.result is not None:
+                    return report.result
+                if report.status in (ProgressStatus.FAILED, ProgressStatus.CANCELLED):
+                    raise ToolFailure(report.error or f"the execution ended as {report.status}")
+        finally:
+            if isinstance(reports, AsyncGenerator):
+                await reports.aclose()
+        raise _NoResultError("the execution ended with no result")
+
+    async def _validate(self, live: _LiveTool, arguments: dict[str, Any], call: CurrentCall) -> None:
+        _current.set(call)
+        await self._invoke(live.tool.validate, arguments)
+
+    async def _invoke(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a method that may be `async def` or `def`; a plain one runs in a thread."""
+        if inspect.iscoroutinefunction(function):
+            return await function(*args)
+        value = await self._bounds.in_thread(function, *args)
+        return await value if isinstance(value, Awaitable) else value
+
+    async def _stage(self, stage: Stage, limit_s: float, work: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            value = await self._bounds.limited(work, limit_s)
+        except TimeoutError:
+            raise StageError(
+                f"'{stage}' did not end within its limit of {limit_s:g} s",
+                stage=stage,
+                mend=f"find what it waits for, or raise limits.{stage}_s in the entry",
+                timed_out=True,
+            ) from None
+        if type(value) is not Raised:
+            return value
+        error = value.error
+        if isinstance(error, StageError):
+            raise error
+        if isinstance(error, CyreneError):
+            faults = error.faults if isinstance(error, ConfigError) else ()
+            raise StageError(
+                error.what, stage=stage, where=error.where, mend=error.mend, pointers=faults, trace=trace_of(error)
+            ) from error
+        raise StageError(
+            f"'{stage}' raised {type(error).__name__}: {sentence_of(error)}",
+            stage=stage,
+            mend="mend the plugin's code, or what it says is missing",
+            trace=trace_of(error),
+        ) from error
+
+
+def _live(tool: Tool, definition: ToolDefinition, complexity: ToolComplexity) -> _LiveTool:
+    is_function = isinstance(tool, FunctionTool)
+    is_async = tool.is_async if isinstance(tool, FunctionTool) else inspect.iscoroutinefunction(tool.execute)
+    return _LiveTool(tool, definition, complexity, is_async, checks_itself=is_function)
+
+
+def _disagreement(live: _LiveTool) -> str:
+    definition = live.definition
+    if definition.complexity is not live.complexity:
+        return f"complexity() says '{live.complexity}', its definition says '{definition.complexity}'"
+    if live.complexity is ToolComplexity.COMPLEX and not isinstance(live.tool, ComplexTool):
+        return "it is complex but has no execute_async and cancel"
+    return ""
+
+
+def _ended(raised: Raised) -> Fault:
+    if isinstance(raised.error, OutOfThreadsError):
+        return Fault(ErrorKind.OVERLOADED, str(raised.error))
+    if isinstance(raised.error, _NoResultError):
+        return Fault(ErrorKind.OUTPUT_INVALID, str(raised.error))
+    return fault_of(raised.error)
