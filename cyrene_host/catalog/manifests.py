@@ -27,6 +27,7 @@ __all__ = [
     "Manifest",
     "ManifestError",
     "ManifestStore",
+    "Origin",
     "differences",
     "drift",
     "parse_manifest",

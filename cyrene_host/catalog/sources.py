@@ -23,8 +23,8 @@ PLUGINS_FOLDER = "plugins"
 
 _NO_PLUGINS = frozenset({"benchmarks", "build", "conftest", "dist", "docs", "examples", "noxfile", "setup", "tests"})
 
-Found = Mapping[str, Sequence[EntryPoint]]
-Search = list[str] | None
+_Found = Mapping[str, Sequence[EntryPoint]]
+_Search = list[str] | None
 
 
 class SourceError(CyreneError):
@@ -72,7 +72,7 @@ class Source:
         return same_place and (self.module == other.module or None not in (self.attribute, other.attribute))
 
 
-def resolve_source(entry: PluginEntry, base: Path, entry_points: Found) -> Source:
+def resolve_source(entry: PluginEntry, base: Path, entry_points: _Found) -> Source:
     """Find the code that an entry names.
 
     `path` goes before `import`, and that before the name alone. `import` is looked for among the installed
@@ -98,7 +98,7 @@ def resolve_source(entry: PluginEntry, base: Path, entry_points: Found) -> Sourc
     return replace(source, python=python)
 
 
-def _from_name(entry: PluginEntry, base: Path, entry_points: Found, search: Search) -> Source:
+def _from_name(entry: PluginEntry, base: Path, entry_points: _Found, search: _Search) -> Source:
     named = {(point.module, point.attribute): point for point in reversed(entry_points.get(entry.name, ()))}
     if len(named) > 1:
         owners = ", ".join(f"'{point.distribution}'" for point in entry_points[entry.name])
@@ -113,7 +113,7 @@ def _from_name(entry: PluginEntry, base: Path, entry_points: Found, search: Sear
     raise _error(entry, what, _nearest(entry.name, entry_points) + mend)
 
 
-def _from_entry_point(entry: PluginEntry, point: EntryPoint, search: Search) -> Source:
+def _from_entry_point(entry: PluginEntry, point: EntryPoint, search: _Search) -> Source:
     location = locate(point.module, search)
     if location is None and search is None:
         what = f"'{point.distribution}' {point.version} names the module '{point.module}', which is not there"
@@ -131,7 +131,7 @@ def _from_entry_point(entry: PluginEntry, point: EntryPoint, search: Search) -> 
     )
 
 
-def _from_import(entry: PluginEntry, base: Path, entry_points: Found, search: Search) -> Source:
+def _from_import(entry: PluginEntry, base: Path, entry_points: _Found, search: _Search) -> Source:
     module = entry.import_ or ""
     location = locate(module, search)
     if location is None:

@@ -72,9 +72,10 @@ def test_the_key_of_a_folder_changes_with_any_of_its_files_by_size_or_time(tmp_p
 
 def test_compiled_and_hidden_files_do_not_change_a_folders_key(tmp_path: Path) -> None:
     source = _folder(tmp_path)
+    (tmp_path / "cyrene_weather/node_modules").mkdir()
     before = source_key(source)
 
-    for name in ("__pycache__/a.cpython-311.pyc", "old.pyc", ".cache/x"):
+    for name in ("__pycache__/a.cpython-311.pyc", "old.pyc", ".cache/x", "node_modules/x.js"):
         (tmp_path / "cyrene_weather" / name).write_text("x")
 
     assert source_key(source) == before

@@ -285,6 +285,9 @@ def test_differences_name_what_changed_and_nothing_else() -> None:
         "the faults of its tools changed",
     ]
     assert differences(_live("a", python="3.11"), _live("a", python="3.13")) == []
+    assert differences(_live("a"), _live("a").model_copy(update={"sdk_contract": 2})) == [
+        "the SDK contract changed from 1 to 2"
+    ]
 
 
 def test_a_written_manifest_reads_back_and_is_written_again_only_when_it_differs(source: Source, shipped: Path) -> None:
@@ -319,3 +322,18 @@ def test_a_manifest_with_a_faulty_tool_or_without_a_place_is_not_written(source:
 
     assert (faulty.value.what, faulty.value.plugin) == ("tool 'now' is odd", "weather")
     assert not shipped.exists()
+
+
+@pytest.mark.parametrize("value", [{1}, float("nan"), "\ud800", b"x"])
+def test_what_a_plugin_describes_itself_by_passes_the_gate(value: object) -> None:
+    with pytest.raises(ManifestError, match="its manifest is refused: "):
+        parse_manifest(_described("now", examples=[value]), origin="live", where="x")
+
+
+def test_a_manifest_that_cannot_be_put_in_its_place_leaves_nothing_behind(source: Source, shipped: Path) -> None:
+    (shipped / "inside").mkdir(parents=True)
+
+    with pytest.raises(ManifestError, match=r"its cyrene-plugin\.json cannot be written"):
+        write_manifest(source, _live("now"))
+
+    assert sorted(file.name for file in shipped.parent.iterdir()) == ["__init__.py", "cyrene-plugin.json"]
