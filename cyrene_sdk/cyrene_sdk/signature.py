@@ -8,11 +8,12 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, from_json
+from typing_extensions import is_typeddict
 
 from cyrene_sdk.binding import Binder, BoundParameter
 from cyrene_sdk.context import CurrentCall
@@ -57,8 +58,9 @@ def typed_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     found = list(inspect.signature(function).parameters.values())
     for parameter in found[1:] if _is_method(function) else found:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            starred = parameter.replace(annotation=parameter.empty, default=parameter.empty)
             raise DefinitionError(
-                f"parameter '{parameter}' of tool function '{function.__name__}' cannot be given by name",
+                f"parameter '{starred}' of tool function '{function.__name__}' cannot be given by name",
                 where=place_of(function),
                 mend="name each parameter; a model sends a JSON object with these names",
             )
