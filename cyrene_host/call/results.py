@@ -11,7 +11,7 @@ from cyrene_sdk.types import Image, ToolResult
 
 __all__ = ["failed", "finished"]
 
-_DEFAULTS: dict[str, Any] = {name: field.get_default() for name, field in ToolResult.model_fields.items()}
+_DEFAULTS: dict[str, Any] = {name: field.get_default(call_default_factory=True) for name, field in ToolResult.model_fields.items()}
 
 
 def finished(

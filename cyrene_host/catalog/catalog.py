@@ -233,7 +233,7 @@ def _describe(plugin: CatalogPlugin, settings: Settings, store: ManifestStore) -
         if isinstance(error, ProbeError) and error.trace:
             _log.debug("plugin '%s': %s", plugin.name, error.trace)
         return
-    store.keep(source, plugin.name, manifest)
+    plugin.notes.extend(store.keep(source, plugin.name, manifest))
     plugin.describe(manifest)
 
 

@@ -144,9 +144,9 @@ class PluginMetadata(Wire):
     author: PluginAuthor = Field(default_factory=PluginAuthor)
     description: str = ""
     license: str = ""
-    keywords: list[str] = []
+    keywords: list[str] = Field(default_factory=list)
     category: str = ""
-    dependencies: dict[str, str] = {}
+    dependencies: dict[str, str] = Field(default_factory=dict)
     homepage: str = ""
     repository: str = ""
 
@@ -194,20 +194,20 @@ class ToolDefinition(Wire):
     description: str = ""
     category: str = ""
     complexity: ToolComplexity = ToolComplexity.SIMPLE
-    parameters: dict[str, Any] = {}
-    returns: dict[str, Any] = {}
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    returns: dict[str, Any] = Field(default_factory=dict)
     timeout_ms: int | None = Field(default=None, gt=0)
     max_retries: int = Field(default=0, ge=0)
     danger_level: DangerLevel | None = None
     read_only: bool = False
     idempotent: bool | None = None
-    triggers: list[str] = []
-    not_when: list[str] = []
-    examples: list[dict[str, Any]] = []
-    secret_arguments: list[str] = []
+    triggers: list[str] = Field(default_factory=list)
+    not_when: list[str] = Field(default_factory=list)
+    examples: list[dict[str, Any]] = Field(default_factory=list)
+    secret_arguments: list[str] = Field(default_factory=list)
     serial: bool = False
-    makes: list[str] = []
-    accepts: list[str] = []
+    makes: list[str] = Field(default_factory=list)
+    accepts: list[str] = Field(default_factory=list)
 
     @property
     def limit_ms(self) -> int:
@@ -246,7 +246,7 @@ class ToolResult(Wire):
     error: str = ""
     duration_ms: int = 0
     data: Any = None
-    images: list[Image] = []
+    images: list[Image] = Field(default_factory=list)
     error_kind: ErrorKind | None = None
     reason: str = ""
     error_id: str = ""
@@ -255,7 +255,7 @@ class ToolResult(Wire):
     attempts: int = 0
     plugin: str = ""
     call_id: str = ""
-    notes: list[str] = []
+    notes: list[str] = Field(default_factory=list)
     need_ai_reply: bool | None = None
     already_sent: bool = False
     send_result_text: bool = False

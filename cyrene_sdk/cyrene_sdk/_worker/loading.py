@@ -108,22 +108,23 @@ def _import_top(top: str, folder: str) -> None:
     """Import the top-level package from `folder` itself, whatever else on sys.path has its name."""
     loaded = sys.modules.get(top)
     if loaded is not None:
-        origin = _file_of(loaded) or ""
-        if not Path(origin).resolve().is_relative_to(Path(folder).resolve()):
+        origins = [_file_of(loaded) or "", *getattr(loaded, "__path__", ())]
+        if not any(Path(origin).resolve().is_relative_to(Path(folder).resolve()) for origin in origins if origin):
             raise StageError(
-                f"a module '{top}' is loaded from '{origin}' already, not from '{folder}'",
+                f"a module '{top}' is loaded from '{origins[-1]}' already, not from '{folder}'",
                 stage="load",
                 mend=f"rename the plugin's module '{top}': module names are shared in one interpreter",
             )
         return
     spec = PathFinder.find_spec(top, [folder])
-    if spec is None or spec.loader is None:
+    if spec is None:
         raise ModuleNotFoundError(f"No module named {top!r}", name=top)
     if folder not in sys.path:
         sys.path.append(folder)  # at the end: siblings of the package are found, nothing else is hidden
     module = importlib.util.module_from_spec(spec)
     sys.modules[top] = module
-    spec.loader.exec_module(module)
+    if spec.loader is not None:  # a namespace package has nothing to run
+        spec.loader.exec_module(module)
 
 
 def _forget(top: str, before: set[str]) -> None:
