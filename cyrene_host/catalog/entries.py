@@ -91,9 +91,13 @@ class McpServer(Table):
 
     command: str | None = Field(default=None, min_length=1, description="the program; no shell is involved")
     args: Texts = Field(default=(), description="its arguments")
-    env: dict[str, SecretText] = Field(default={}, description="its environment variables; values may be secrets")
+    env: dict[str, SecretText] = Field(
+        default={}, repr=False, description="its environment variables; values may be secrets"
+    )
     url: str | None = Field(default=None, description="the URL of a server that runs, with `http://` or `https://`")
-    headers: dict[str, SecretText] = Field(default={}, description="HTTP headers for it; values may be secrets")
+    headers: dict[str, SecretText] = Field(
+        default={}, repr=False, description="HTTP headers for it; values may be secrets"
+    )
 
     @field_validator("url")
     @classmethod
@@ -114,7 +118,11 @@ class McpServer(Table):
 
 
 class PluginEntry(Table):
-    """One plugin of plugins.json. `where` is its place, such as `plugins.json line 14, /plugins/2`."""
+    """One plugin of plugins.json.
+
+    The validation context may hold `where`, the entry's place for errors, and `base`, the folder of plugins.json
+    with links resolved.
+    """
 
     name: str = Field(
         description="the plugin's name in this host: lower-case letters, digits, `-` and `_`. "
@@ -140,7 +148,9 @@ class PluginEntry(Table):
     )
     mcp: McpServer | None = Field(default=None, description="an MCP server as a plugin, instead of Python code")
     enabled: bool = Field(default=True, description="false: listed, but not loaded")
-    config: dict[str, Any] = Field(default={}, description="what the plugin's `init` receives; values may be secrets")
+    config: dict[str, Any] = Field(
+        default={}, repr=False, description="what the plugin's `init` receives; values may be secrets"
+    )
     runtime: Literal["process", "inline"] = Field(default="process", description="a worker process, or inside the host")
     activation: Literal["eager", "lazy"] = Field(
         default="eager", description="started with the host, or by a first call"
@@ -181,7 +191,8 @@ class PluginEntry(Table):
         if module is None or (all(map(_is_identifier, module.split("."))) and not _GO_PATH.match(module)):
             return module
         if _GO_PATH.match(module):
-            likely = module.rstrip("/").rpartition("/")[2].replace("-", "_")
+            last = module.rstrip("/").rpartition("/")[2].replace("-", "_")
+            likely = last if _is_identifier(last) else "cyrene_hello"
             what = f"'import' is a Go import path or a file: '{module[:80]}'"
             raise refusal(what, f"give the Python module, such as '{likely}'")
         name, _, class_ = module.partition(":")
@@ -191,7 +202,8 @@ class PluginEntry(Table):
     @field_validator("path")
     @classmethod
     def _is_inside(cls, path: str | None, reading: ValidationInfo) -> str | None:
-        if path is None or _stays_inside((reading.context or {}).get("base", Path()), path):
+        base = (reading.context or {}).get("base") or Path.cwd().resolve()
+        if path is None or _stays_inside(base, path):
             return path
         what = f"'path' leads out of the folder of plugins.json: '{path[:80]}'"
         raise refusal(what, "move the folder beside plugins.json, or install the package and give 'import'")
@@ -235,6 +247,6 @@ def _is_identifier(text: str) -> bool:
 
 def _stays_inside(base: Path, path: str) -> bool:
     try:
-        return not Path(path).is_absolute() and (base / path).resolve().is_relative_to(base.resolve())
+        return not Path(path).is_absolute() and (base / path).resolve().is_relative_to(base)
     except (OSError, ValueError, RuntimeError):  # a loop of links, or a NUL in the path
         return False

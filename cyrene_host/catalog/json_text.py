@@ -16,7 +16,7 @@ __all__ = ["MAX_DEPTH", "Json", "JsonTextError", "Outline", "Repeated", "line_of
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
 MAX_DEPTH = 64
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},]|[^\s\[\]{}:,"]+')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 _MENDS: tuple[tuple[str, str], ...] = (
@@ -270,8 +270,6 @@ def _places(content: str) -> Iterator[tuple[str, int, bool]]:
         line += content.count("\n", position, token.start())
         position = token.start()
         text = token[0]
-        if text == ":":
-            continue
         if text == ",":
             at_key = counts[-1] < 0
         elif text in "]}":

@@ -119,6 +119,7 @@ class _Reading:
     def __init__(self, path: Path, text: Outline) -> None:
         self.faults: list[FileFault] = []  # of the top level
         self._path = path
+        self._base = path.parent.resolve()
         self._text = text
         self._entry_faults: list[EntryFault] = []
         self._notes: list[str] = []
@@ -155,7 +156,7 @@ class _Reading:
         where = f"{self._path.name} line {self._text.line_of(pointer)}, {pointer}"
         entry = None
         try:
-            entry = PluginEntry.model_validate(values, context={"where": where, "base": self._path.parent})
+            entry = PluginEntry.model_validate(values, context={"where": where, "base": self._base})
         except ValidationError as error:
             found += problems(error, PluginEntry)
         for problem in found:

@@ -26,6 +26,7 @@ _WANTED = {
     "int_type": "a whole number",
     "list_type": "a list",
     "model_type": "an object",
+    "string_too_short": "a string that is not empty",
     "string_type": "a string",
     "tuple_type": "a list",
 }
@@ -39,7 +40,9 @@ _BOUNDS = {
 class Table(BaseModel):
     """Strict, frozen, closed: a key it does not know is a fault, and so is a value that needs converting."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, defer_build=True, allow_inf_nan=False, hide_input_in_errors=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +133,9 @@ def _nearest_key(key: str, known: dict[str, FieldInfo]) -> str:
 
 def _mend_of(keys: tuple[str | int, ...], parents: dict[str, FieldInfo], wanted: str) -> str:
     field = parents.get(str(keys[-1])) if keys else None
-    if field is None or field.is_required() or field.default is None or field.default_factory is not None:
+    if field is None or field.is_required() or field.default_factory is not None or field.default in (None, (), {}):
         return f"write {wanted}" if wanted in _WANTED.values() else "correct the value"
-    default = list(field.default) if isinstance(field.default, tuple) else field.default
-    return f"write another value, or leave it out for the default {json.dumps(default, default=str)}"
+    return f"write another value, or leave it out for the default {json.dumps(field.default)}"
 
 
 def _known_at(model: type[BaseModel], keys: tuple[str | int, ...]) -> dict[str, FieldInfo]:
