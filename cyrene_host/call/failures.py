@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cyrene_host.call.tool import CallableTool
+from cyrene_host.call.usage import usage
 from cyrene_host.catalog.schemas import Fault as SchemaFault
 from cyrene_host.catalog.secrets import Redactor
 from cyrene_host.errors import CallFailedError
@@ -156,10 +157,4 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
 
 
 def _usage(tool: CallableTool) -> str:
-    parameters = tool.definition.parameters
-    required = set(parameters.get("required", ()))
-    names = [
-        name if name in required else f"{name}?" for name in parameters.get("properties", {}) if isinstance(name, str)
-    ]
-    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-    return f"arguments of '{tool.name}': {shown or 'none'}"
+    return f"arguments of '{tool.name}': {usage(tool.definition.parameters) or 'none'}"

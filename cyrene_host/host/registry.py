@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cyrene_host.call.policy import effective_danger
 from cyrene_host.call.tool import CallableTool, Provider
 from cyrene_host.catalog.catalog import Catalog
 from cyrene_host.catalog.definitions import CatalogTool
 from cyrene_host.catalog.names import NamedTool, NameMode, ToolNames
-from cyrene_host.catalog.schemas import CompiledSchema, SchemaInvalidError
+from cyrene_host.catalog.schemas import SchemaInvalidError
 from cyrene_host.catalog.settings import Settings
 from cyrene_host.errors import CallFailedError
+from cyrene_host.host.standing import standing_of
+from cyrene_host.host.tool_schemas import compile_schemas
+from cyrene_host.host.unknown import unknown_tool
 from cyrene_host.supervise.life import Life
-from cyrene_sdk.errors import CyreneError, ErrorKind
-from cyrene_sdk.types import DangerLevel, ToolComplexity
+from cyrene_sdk.errors import ErrorKind
+from cyrene_sdk.types import ToolComplexity
 
 __all__ = ["Registry"]
-
-SHOWN_CHARS = 80
 
 
 class Registry:
@@ -83,7 +83,9 @@ class Registry:
         if tool is None:
             tool_id = self._names.resolve(name)
             if tool_id is None:
-                raise self._unknown(name)
+                life = self._lives.get(name.partition(".")[0])
+                undescribed = life if life is not None and life.record.manifest is None else None
+                raise unknown_tool(name, self._names, undescribed)
             tool = self._spellings[name] = self._tools[tool_id]
         return tool
 
@@ -104,57 +106,33 @@ class Registry:
             mend="ask the operator, or set it to true in plugins.json",
         )
 
-    def _unknown(self, name: str) -> CallFailedError:
-        shown = name[:SHOWN_CHARS].encode("utf-8", "replace").decode()
-        meanings = self._names.meanings(name)
-        if meanings:
-            choice = ", ".join(f"'{tool_id}'" for tool_id in meanings)
-            return CallFailedError(
-                ErrorKind.UNKNOWN_TOOL, f"'{shown}' means several tools", where="tool name", mend=f"say which: {choice}"
-            )
-        life = self._lives.get(name.partition(".")[0])
-        if life is not None and life.record.manifest is None:
-            return _not_known_yet(life, shown)
-        near = self._names.near(name[:SHOWN_CHARS])
-        hint = f"did you mean {' or '.join(repr(known) for known in near)}?" if near else "`cyrene tools` lists all"
-        return CallFailedError(ErrorKind.UNKNOWN_TOOL, f"there is no tool '{shown}'", where="tool name", mend=hint)
-
     def _named(self, tool: CatalogTool) -> NamedTool:
         alias = tool.override.alias if tool.override else None
         return NamedTool(tool.plugin, tool.definition.name, tool.definition.id, alias or "")
 
     def _compiled(self, tool: CatalogTool, provider: Provider) -> CallableTool:
-        definition, override, fault = tool.definition, tool.override, tool.fault
         schema = returns = None
+        fault = tool.fault
         if fault is None:
             try:
-                schema = CompiledSchema(definition.parameters)
-                returns = CompiledSchema(definition.returns, close=False) if definition.returns else None
+                schema, returns = compile_schemas(tool)
             except SchemaInvalidError as error:
-                error.plugin = tool.plugin
-                error.where = f"tool '{tool.id}', its schema" + (f", {error.where}" if error.where else "")
-                fault, schema = error, None
-        policy = self._settings.danger
+                fault = error
         life = self._lives.get(tool.plugin)
-        danger = effective_danger(
-            definition.danger_level,
-            override.danger_level if override else None,
-            undeclared=DangerLevel(policy.undeclared),
-            trusted=life is not None and life.record.entry is not None and life.record.entry.trust == "full",
-        )
+        standing = standing_of(tool, life.record.entry if life is not None else None, self._settings.danger)
         return CallableTool(
             id=tool.id,
-            name=definition.name,
+            name=tool.definition.name,
             provider=provider,
-            definition=definition,
+            definition=tool.definition,
             schema=schema,
             returns=returns,
-            danger=danger,
-            decision=getattr(policy, danger.value),
+            danger=standing.danger,
+            decision=standing.decision,
             limit_s=_limit_s(tool, life),
             fault=fault,
-            secret_arguments=frozenset(definition.secret_arguments),
-            is_enabled=override is None or override.enabled is not False,
+            secret_arguments=frozenset(tool.definition.secret_arguments),
+            is_enabled=standing.is_enabled,
         )
 
 
@@ -163,15 +141,3 @@ def _limit_s(tool: CatalogTool, life: Life | None) -> float:
     if definition.complexity is ToolComplexity.COMPLEX and definition.timeout_ms is None and life is not None:
         return life.limits.max_duration_s
     return definition.limit_ms / 1000
-
-
-def _not_known_yet(life: Life, shown: str) -> CallFailedError:
-    error: CyreneError | None = life.error
-    cause = f": {error.what}" if error else ""
-    return CallFailedError(
-        ErrorKind.PLUGIN_UNAVAILABLE,
-        f"it is {life.state}, so its tool '{shown}' is not known{cause}",
-        plugin=life.name,
-        where=error.where if error else None,
-        mend=(error.mend if error else None) or "`cyrene health` tells more",
-    )

@@ -1,0 +1,83 @@
+"""Plugins and tools as an inventory alone tells of them, with nothing started and no schema compiled."""
+
+from __future__ import annotations
+
+from cyrene_host.catalog.catalog import CatalogPlugin
+from cyrene_host.catalog.definitions import CatalogTool
+from cyrene_host.catalog.names import NameMode
+from cyrene_host.catalog.state import CALLABLE_STATES
+from cyrene_host.host.inventory import Inventory
+from cyrene_host.host.standing import standing_of
+from cyrene_host.host.unknown import unknown_tool
+from cyrene_host.host.views import PluginReport, ToolReport, plugin_report
+from cyrene_host.host.why import Why, why_plugin, why_tool, why_unknown
+from cyrene_sdk.errors import CyreneError
+
+__all__ = ["Listing"]
+
+
+class Listing:
+    """What `host.plugins` and `host.tools` list, without a host.
+
+    A tool's schema is compiled only where `why` asks for that tool, so a faulty one is not seen in the lists.
+    """
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._settings = inventory.settings
+        self._catalog = inventory.catalog
+
+    def plugins(self) -> list[PluginReport]:
+        """Return a report on every plugin, in the order of plugins.json."""
+        return [plugin_report(record) for record in self._catalog.plugins.values()]
+
+    def tools(self, *, mode: NameMode | None = None) -> list[ToolReport]:
+        """Return a report on every tool.
+
+        Args:
+            mode: `short` or `qualified` names for models; None as `[tools] names` says.
+        """
+        plugins = self._catalog.plugins
+        return [self._report(tool, record, mode, tool.fault) for record in plugins.values() for tool in record.tools]
+
+    def why(self, name: str) -> Why:
+        """Return why a tool, or all of a plugin, can be called or not; names that mean nothing are answered too."""
+        tool_id = self._catalog.names.resolve(name)
+        if tool_id is not None:
+            return self._why_tool(tool_id)
+        record = self._catalog.plugins.get(name)
+        if record is not None:
+            return why_plugin(plugin_report(record))
+        record = self._catalog.plugins.get(name.partition(".")[0])
+        undescribed = record if record is not None and record.manifest is None else None
+        return why_unknown(name, unknown_tool(name, self._catalog.names, undescribed))
+
+    def _why_tool(self, tool_id: str) -> Why:
+        tool = next(tool for tool in self._catalog.tools if tool.id == tool_id)
+        record = self._catalog.plugins[tool.plugin]
+        return why_tool(self._report(tool, record, None, tool.fault or _schema_fault(tool)), plugin_report(record))
+
+    def _report(
+        self, tool: CatalogTool, record: CatalogPlugin, mode: NameMode | None, fault: CyreneError | None
+    ) -> ToolReport:
+        standing = standing_of(tool, record.entry, self._settings.danger)
+        return ToolReport(
+            id=tool.id,
+            name=self._catalog.names.offered(tool.id, mode or self._settings.tools.names or "short"),
+            plugin=tool.plugin,
+            definition=tool.definition,
+            danger=standing.danger,
+            decision=standing.decision,
+            is_offered=standing.is_enabled and fault is None and record.state in CALLABLE_STATES,
+            state=record.state,
+            error=fault,
+        )
+
+
+def _schema_fault(tool: CatalogTool) -> CyreneError | None:
+    from cyrene_host.host.tool_schemas import compile_schemas  # listing needs no compiler
+
+    try:
+        compile_schemas(tool)
+    except CyreneError as error:
+        return error
+    return None
