@@ -1,0 +1,7 @@
+"""The JSON Schemas of tools: checked, closed and compiled once, when their plugin is loaded."""
+
+from cyrene_host.catalog.schemas.compiled import CompiledSchema
+from cyrene_host.catalog.schemas.explain import Fault
+from cyrene_host.catalog.schemas.rules import SchemaInvalidError
+
+__all__ = ["CompiledSchema", "Fault", "SchemaInvalidError"]
