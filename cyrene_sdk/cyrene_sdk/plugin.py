@@ -179,7 +179,7 @@ def _declarations(plugin: type[BasePlugin]) -> dict[str, Declaration]:
     found: dict[str, Declaration] = {}
     for kind in reversed(plugin.__mro__):
         for name, attribute in vars(kind).items():
-            if declared := declaration_of(attribute):
+            if declared := declaration_of(getattr(attribute, "__func__", attribute)):
                 found[name] = declared
                 if not inspect.isfunction(attribute):
                     raise DefinitionError(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, from_json
 from typing_extensions import is_typeddict
@@ -164,18 +164,23 @@ def _bound_parameter(function: Callable[..., Any], parameter: inspect.Parameter,
     try:
         adapter = TypeAdapter[Any](annotation)
         adapter.json_schema()
-    except PydanticUndefinedAnnotation as error:
-        raise _unresolved(function, error) from error
     except PydanticUserError as error:
         raise _no_json_form(function, f"parameter '{parameter.name}'", error) from error
     return BoundParameter(parameter.name, annotation, adapter, parameter.default is parameter.empty)
 
 
 def _no_json_form(function: Callable[..., Any], what: str, error: PydanticUserError) -> DefinitionError:
+    place = place_of(function)
+    if error.code == "class-not-fully-defined":
+        return UnresolvedNameError(
+            f"{what} of tool function '{function.__name__}' has a type that names something which is not defined",
+            where=place,
+            mend="import or define all parts of the type at module level, outside `if TYPE_CHECKING:`",
+        )
     is_old_typed_dict = error.code == "typed-dict-version"
     return DefinitionError(
         f"{what} of tool function '{function.__name__}' has a type without a JSON form",
-        where=place_of(function),
+        where=place,
         mend="import TypedDict from typing_extensions (before Python 3.12)" if is_old_typed_dict else _JSON_MEND,
     )
 
@@ -230,8 +235,6 @@ def _returns_schema(function: Callable[..., Any], annotation: Any) -> dict[str, 
         return {}
     try:
         made: dict[str, Any] = tidy(TypeAdapter[Any](returned).json_schema(mode="serialization"))
-    except PydanticUndefinedAnnotation as error:
-        raise _unresolved(function, error) from error
     except PydanticUserError as error:
         raise _no_json_form(function, "the result", error) from error
     return made

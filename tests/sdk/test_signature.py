@@ -325,6 +325,12 @@ class Faulty:
 
     def opaque_result(self) -> Opaque: ...
 
+    def unknown_part(self, half: Half) -> None: ...
+
+
+class Half(BaseModel):
+    part: Fraction
+
 
 @dataclass
 class Opaque:
@@ -354,6 +360,10 @@ FAULTS = {
     "unknown": (
         "an annotation of tool function 'unknown' names 'Fraction', which is not defined",
         "import or define 'Fraction' at module level, outside `if TYPE_CHECKING:`",
+    ),
+    "unknown_part": (
+        "parameter 'half' of tool function 'unknown_part' has a type that names something which is not defined",
+        "import or define all parts of the type at module level, outside `if TYPE_CHECKING:`",
     ),
     "field_default": (
         "the default of parameter 'size' of tool function 'field_default' stands in a Field",
