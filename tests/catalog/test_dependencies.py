@@ -84,7 +84,7 @@ def test_a_cycle_is_spelled_from_each_of_its_members_and_stops_those_behind_it()
         _needs("z", "a"),
         _needs("a", "b"),
         _needs("b", "c"),
-        _needs("c", "a", "ok"),
+        _needs("c", "ok", "a"),
         _needs("ok"),
         _needs("self", "self"),
     )

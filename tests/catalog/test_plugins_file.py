@@ -421,11 +421,11 @@ def test_a_refused_file_tells_the_faults_of_its_entries_too(folder: Path) -> Non
 
 
 def test_a_syntax_fault_refuses_the_file(folder: Path) -> None:
-    error = _refused(folder, '{"plugins": [\n {"name": "a"},\n]}')
+    error = _refused(folder, '{"plugins": [\n {"name": "a"},\nhello]}')
     assert str(error) == (
         "plugins.json is no valid JSON: expecting value\n"
         "  where: plugins.json line 3, column 1\n"
-        "  mend:  remove the comma before the closing bracket"
+        "  mend:  put a JSON value here"
     )
 
 
@@ -443,6 +443,15 @@ def test_a_file_that_others_may_write_is_refused_with_all_its_faults(folder: Pat
         f"  mend:  chmod go-w '{path}'"
     )
     assert unknown.what == "unknown key 'plugin'"
+
+
+@POSIX
+def test_a_file_that_others_may_write_is_refused_though_nothing_else_is_wrong(folder: Path) -> None:
+    path = _write(folder, [{"name": "hello"}])
+    path.chmod(0o666)
+    with pytest.raises(PluginsFileError) as caught:
+        read_plugins_file(path)
+    assert len(caught.value.faults) == 1
 
 
 @POSIX

@@ -70,7 +70,7 @@ def test_command_line_goes_before_environment_before_file_before_default(tmp_pat
         ("CYRENE_CHAT__TURN_S", "1.5", "chat", "turn_s", 1.5),
         ("CYRENE_MODEL__MODEL", "4.1", "model", "model", "4.1"),
         ("CYRENE_MODEL__API_KEY", "12345", "model", "api_key", "12345"),
-        ("CYRENE_MODEL__API_KEY", "1\nx = 2", "model", "api_key", "1\nx = 2"),
+        ("CYRENE_MODEL__API_KEY", '"1"\nx = 2', "model", "api_key", '"1"\nx = 2'),
         ("CYRENE_MODEL__API_KEY", '{"$env" = "KEY"}', "model", "api_key", {"$env": "KEY"}),
         ("CYRENE_MODEL__API_KEY", "[" * 9999, "model", "api_key", "[" * 9999),
         ("CYRENE_MODEL__API_KEY", "9" * 5000, "model", "api_key", "9" * 5000),
