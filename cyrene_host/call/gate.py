@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal, NoReturn, TypeAlias
 
-from cyrene_sdk._worker.gate import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_NODES, GateError, checked
+from cyrene_sdk._worker.gate import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_NODES, GateError, Json, checked
 
-__all__ = ["ArgumentsRefused", "RefusalReason", "read_arguments"]
+__all__ = ["ArgumentsRefused", "RefusalReason", "read_arguments", "read_json"]
 
 RefusalReason: TypeAlias = Literal["schema", "invalid_json", "not_object", "truncated"]
 
@@ -64,6 +64,18 @@ def read_arguments(arguments: object) -> dict[str, Any]:
     if isinstance(arguments, Mapping):
         return _gated(dict(arguments))
     raise _not_object(arguments)
+
+
+def read_json(text: str) -> Json:
+    """Return the value of a JSON text, by the rules of `read_arguments` for text.
+
+    Raises:
+        ArgumentsRefused: as `read_arguments`; blank text is None.
+    """
+    try:
+        return checked(_parse(_decoded(text)))
+    except GateError as error:
+        raise ArgumentsRefused("invalid_json", str(error), error.path) from error
 
 
 def _gated(arguments: object) -> dict[str, Any]:

@@ -2,6 +2,6 @@
 
 from cyrene_host.catalog.schemas.compiled import CompiledSchema
 from cyrene_host.catalog.schemas.explain import Fault
-from cyrene_host.catalog.schemas.rules import SchemaInvalidError
+from cyrene_host.catalog.schemas.rules import SchemaInvalidError, lookup
 
-__all__ = ["CompiledSchema", "Fault", "SchemaInvalidError"]
+__all__ = ["CompiledSchema", "Fault", "SchemaInvalidError", "lookup"]

@@ -8,7 +8,16 @@ from urllib.parse import unquote
 
 from cyrene_sdk.errors import CyreneError
 
-__all__ = ["MAX_DEPTH", "MAX_PATTERN", "MAX_SCHEMAS", "SchemaInvalidError", "Survey", "evaluations", "in_place"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_PATTERN",
+    "MAX_SCHEMAS",
+    "SchemaInvalidError",
+    "Survey",
+    "evaluations",
+    "in_place",
+    "lookup",
+]
 
 MAX_DEPTH = 32
 MAX_SCHEMAS = 2_000
@@ -173,7 +182,7 @@ class Survey:
         if type(reference) is not str or not (reference == "#" or reference.startswith("#/")):
             raise _bad_reference(f"the reference {_shown(reference)} leads out of the schema", place)
         try:
-            return _lookup(self._root, reference)
+            return lookup(self._root, reference)
         except LookupError:
             raise _bad_reference(f"the reference {_shown(reference)} leads to nothing", place) from None
 
@@ -203,15 +212,20 @@ def evaluations(root: dict[str, Any], value: object) -> Iterator[int]:
             if keyword in _BRANCHES or keyword in _CONDITIONS:
                 left.extend((sub, part) for _, sub in _held(held, _SHAPES[keyword]))
             elif keyword == "$ref":
-                left.append((_lookup(root, held), part))
+                left.append((lookup(root, held), part))
             elif keyword == "properties" and type(part) is dict:
                 left.extend((held[key], part[key]) for key in held.keys() & part.keys())
             elif keyword in _PARTS or keyword in _OVERLAPS:
                 left.extend((sub, inner) for _, sub in _held(held, _SHAPES[keyword]) for inner in parts)
 
 
-def _lookup(root: Any, reference: str) -> Any:
-    """What a '#/…' reference leads to; LookupError if nothing."""
+def lookup(root: Any, reference: str) -> Any:
+    """Return what a reference of the form '#' or '#/…' leads to.
+
+    Raises:
+        LookupError: it leads to nothing.
+    Source: RFC 6901, section 6.
+    """
     target = root
     tokens = (unquote(reference) if "%" in reference else reference).split("/")
     for token in tokens[1:]:
