@@ -10,7 +10,6 @@ import random
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cyrene_host.call.admission import QueueFullError
@@ -58,16 +57,22 @@ class ToolIndex(Protocol):
         ...
 
 
-@dataclass(slots=True)
 class _Call:
     """One call on its way."""
 
-    id: str
-    context: CallContext
-    started: float
-    deadline: float | None
-    attempts: int = 0
-    notes: list[str] = field(default_factory=list)
+    __slots__ = ("attempts", "context", "deadline", "id", "notes", "started")
+
+    def __init__(self, id_: str, context: CallContext, deadline_s: float | None) -> None:
+        self.id = id_
+        self.context = context
+        self.started = time.monotonic()
+        self.deadline = None if deadline_s is None else self.started + deadline_s
+        self.attempts = 0
+        self.notes: list[str] = []
+
+    @property
+    def duration_ms(self) -> int:
+        return int((time.monotonic() - self.started) * 1000)
 
 
 class Pipeline:
@@ -101,49 +106,45 @@ class Pipeline:
         self, name: str, arguments: object, *, context: CallContext | None = None, deadline_s: float | None = None
     ) -> ToolResult:
         """Run one tool and return its checked result; see `Host.call`."""
+        call = _Call(f"{self._prefix}{next(self._numbers):x}", context or LOCAL, deadline_s)
         tool: CallableTool | None = None
-        now = time.monotonic()
-        deadline = None if deadline_s is None else now + deadline_s
-        call = _Call(f"{self._prefix}{next(self._numbers):x}", context or LOCAL, now, deadline)
         try:
             tool = self._tools.resolve(name)
-            fields = await self._run(call, tool, arguments)
+            checked = self._checked(call, tool, arguments)
+            if self._hooks.any_before_call:
+                await self._hooks.before_call(tool.id, copy.deepcopy(checked), call.context)
+            runtime = tool.provider.runtime or await tool.provider.ready()
+            if tool.decision != "allow":
+                await self._permit(call, tool, checked, runtime)
+            fields = await self._run(call, tool, checked, runtime)
+            result = finished(
+                fields, tool.name, tool.provider.name, call.id, call.attempts, call.duration_ms, call.notes
+            )
         except CallFailedError as error:
             result = self._failed(call, error, tool, name)
-        else:
-            result = finished(
-                fields,
-                tool_name=tool.name,
-                plugin=tool.provider.name,
-                call_id=call.id,
-                attempts=call.attempts,
-                duration_ms=int((time.monotonic() - now) * 1000),
-                notes=call.notes,
-            )
         if self._hooks.any_after_call:
             await self._hooks.after_call(tool.id if tool else name, result, call.context)
         return result
 
-    async def _run(self, call: _Call, tool: CallableTool, arguments: object) -> Fields:
-        checked = self._checked(call, tool, arguments)
-        if self._hooks.any_before_call:
-            await self._hooks.before_call(tool.id, copy.deepcopy(checked), call.context)
-        runtime = tool.provider.runtime or await tool.provider.ready()
-        validate = True
-        if tool.decision != "allow":
-            await self._permit(call, tool, checked, runtime)
-            validate = False  # the tool agreed before the person was asked
+    async def _run(self, call: _Call, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime) -> Fields:
+        """Try in one of the plugin's places, and try again where the rules allow it, until the caller's deadline."""
         admission = tool.provider.admission
         if not admission.take():
             await self._queue(call, tool)
         try:
-            fields = await self._attempt(call, tool, checked, runtime, validate)
+            most = 1 + tool.definition.max_retries
+            # Where a person was asked, the tool has agreed before.
+            validate = tool.decision == "allow"
+            while True:
+                call.attempts += 1
+                limit_s = tool.limit_s if call.deadline is None else self._limit_s(call, tool)
+                own = arguments if call.attempts == most else copy.deepcopy(arguments)
+                outcome = await runtime.call(tool.name, own, _current(call, limit_s), limit_s, validate)
+                if not isinstance(outcome, Fault):
+                    return _fit_to_show(tool, outcome)
+                await self._pause(call, tool, outcome, most)
         finally:
             admission.leave()
-        if tool.returns is not None and "data" in fields and not tool.returns.is_valid(fields["data"]):
-            raise returns_do_not_fit(tool, tool.returns.faults(fields["data"]))
-        redactor = tool.provider.redactor
-        return fields if redactor is None else redact_fields(fields, redactor)
 
     def _checked(self, call: _Call, tool: CallableTool, arguments: object) -> dict[str, Any]:
         """Gate the arguments and fit them to the tool's schema."""
@@ -164,7 +165,7 @@ class Pipeline:
         """Ask the tool, then a person; the time a person takes counts against no limit."""
         if tool.decision == "deny":
             raise not_permitted(tool, "the policy denies calls of this danger")
-        fault = await runtime.validate(tool.name, dict(arguments), self._current(call), tool.limit_s)
+        fault = await runtime.validate(tool.name, dict(arguments), _current(call, tool.limit_s), tool.limit_s)
         if fault is not None:
             raise attempt_failed(tool, fault, attempt=0, of=0, acted=False, retryable=False)
         if self._approver is None:
@@ -190,27 +191,19 @@ class Pipeline:
         except (QueueFullError, TimeoutError) as error:
             raise queue_full(tool, waited=isinstance(error, TimeoutError)) from error
 
-    async def _attempt(
-        self, call: _Call, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime, validate: bool
-    ) -> Fields:
-        """Try, and try again where the design's rules allow it, until the caller's deadline."""
-        most = 1 + tool.definition.max_retries
-        while True:
-            call.attempts += 1
-            limit_s = self._limit_s(call, tool)
-            own = copy.deepcopy(arguments) if call.attempts < most else arguments
-            outcome = await runtime.call(tool.name, own, self._current(call, limit_s), limit_s, validate=validate)
-            if not isinstance(outcome, Fault):
-                return outcome
-            retry = may_retry(outcome, tool.definition, tool.danger)
-            wait_s = backoff_s(call.attempts, self._random())
-            in_time = call.deadline is None or time.monotonic() + wait_s < call.deadline
-            if not retry or call.attempts >= most or not in_time:
-                raise self._given_up(call, tool, outcome, most, retry)
-            _log.info(
-                "tool '%s': attempt %d failed (%s); again in %.1f s", tool.id, call.attempts, outcome.kind, wait_s
-            )
-            await self._sleep(wait_s)
+    async def _pause(self, call: _Call, tool: CallableTool, fault: Fault, most: int) -> None:
+        """Wait before another attempt.
+
+        Raises:
+            CallFailedError: there must not be another, or the caller's deadline comes first.
+        """
+        may = may_retry(fault, tool.definition, tool.danger)
+        wait_s = backoff_s(call.attempts, self._random())
+        in_time = call.deadline is None or time.monotonic() + wait_s < call.deadline
+        if not may or call.attempts >= most or not in_time:
+            raise self._given_up(call, tool, fault, most, may)
+        _log.info("tool '%s': attempt %d failed (%s); again in %.1f s", tool.id, call.attempts, fault.kind, wait_s)
+        await self._sleep(wait_s)
 
     def _given_up(self, call: _Call, tool: CallableTool, fault: Fault, most: int, retry: bool) -> CallFailedError:
         acted = fault.retry in ("unplanned", "timeout", "lost") or (fault.retry == "never" and not fault.reason)
@@ -227,18 +220,6 @@ class Pipeline:
         if call.deadline is None:
             return tool.limit_s
         return max(0.0, min(tool.limit_s, call.deadline - time.monotonic()))
-
-    def _current(self, call: _Call, limit_s: float | None = None) -> CurrentCall:
-        context = call.context
-        return CurrentCall(
-            call.id,
-            context.surface,
-            context.conversation_id,
-            context.user_id,
-            None,
-            context.idempotency_key,
-            None if limit_s is None else time.monotonic() + limit_s,
-        )
 
     def _failed(self, call: _Call, error: CallFailedError, tool: CallableTool | None, name: str) -> ToolResult:
         error_id = f"err_{secrets.token_hex(4)}"
@@ -261,6 +242,30 @@ class Pipeline:
             call_id=call.id,
             error_id=error_id,
             attempts=call.attempts,
-            duration_ms=int((time.monotonic() - call.started) * 1000),
+            duration_ms=call.duration_ms,
             notes=call.notes,
         )
+
+
+def _current(call: _Call, limit_s: float) -> CurrentCall:
+    context = call.context
+    return tuple.__new__(  # a third of the time of CurrentCall(…), on the path of every call
+        CurrentCall,
+        (
+            call.id,
+            context.surface,
+            context.conversation_id,
+            context.user_id,
+            None,
+            context.idempotency_key,
+            time.monotonic() + limit_s,
+        ),
+    )
+
+
+def _fit_to_show(tool: CallableTool, fields: Fields) -> Fields:
+    """Hold the data against the tool's own `returns`, and take the plugin's secrets out."""
+    if tool.returns is not None and "data" in fields and not tool.returns.is_valid(fields["data"]):
+        raise returns_do_not_fit(tool, tool.returns.faults(fields["data"]))
+    redactor = tool.provider.redactor
+    return fields if redactor is None else redact_fields(fields, redactor)

@@ -24,7 +24,7 @@ class ToolRuntime(Protocol):
     """Where the tool's code runs. Both methods contain whatever the code does."""
 
     async def call(
-        self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, *, validate: bool = True
+        self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, validate: bool = True
     ) -> Fields | Fault:
         """Run one attempt, at most `limit_s` seconds."""
         ...

@@ -6,7 +6,7 @@ import functools
 import importlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -90,15 +90,15 @@ class Host:
         read = functools.partial(Inventory.read, plugins, config=config, overrides=overrides, only=only)
         return Opening(read, approver=approver, start=start)
 
-    async def call(
+    def call(
         self,
         name: str,
         arguments: object = None,
         *,
         context: CallContext | None = None,
         deadline_s: float | None = None,
-    ) -> ToolResult:
-        """Run one tool and return its checked result.
+    ) -> Coroutine[Any, Any, ToolResult]:
+        """Run one tool and return its checked result: `await host.call(…)`.
 
         Arguments are gated and validated before any plugin code runs.
 
@@ -117,7 +117,7 @@ class Host:
             raise HostStateError(
                 "the host is not open", where="Host.call", mend="call inside `async with Host.open(…) as host:`"
             )
-        return await self._pipeline.call(name, arguments, context=context, deadline_s=deadline_s)
+        return self._pipeline.call(name, arguments, context=context, deadline_s=deadline_s)
 
     async def health(self) -> list[PluginReport]:
         """Ask all started plugins for their health, side by side, and report on every plugin."""

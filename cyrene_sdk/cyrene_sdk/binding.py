@@ -56,7 +56,7 @@ class Binder:
         for name, value in arguments.items():
             if type(value) not in plain.get(name, _NONE_PLAIN):
                 bound[name] = self._converted(name, value)
-        if not self._required <= bound.keys():
+        if len(bound) < len(plain) and not self._required <= bound.keys():
             missing = min(self._required - bound.keys())
             raise ArgumentError(f"argument '{missing}' is missing", path=_pointer([missing]))
         return bound

@@ -255,8 +255,8 @@ class FunctionTool:
 
     def _arguments(self, args: Mapping[str, Any]) -> dict[str, Any]:
         bound = self._bind(args)
-        for name, source in self._injected.items():
-            bound[name] = source()
+        if self._injected:
+            bound.update((name, source()) for name, source in self._injected.items())
         return bound
 
 

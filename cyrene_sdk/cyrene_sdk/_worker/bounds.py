@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import math
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -43,6 +44,10 @@ class Bounds:
         self._threads = 0
         self._given_up_threads = 0
         self._given_up_tasks: set[asyncio.Task[None]] = set()
+        # One timer for all limits, set for the earliest: a timer of its own would cost each call 2 µs.
+        self._limited: dict[asyncio.Future[Any], tuple[float, asyncio.Task[None]]] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = math.inf
 
     @property
     def abandoned(self) -> int:
@@ -61,15 +66,18 @@ class Bounds:
         answer: asyncio.Future[Any] = loop.create_future()
         task = loop.create_task(_answering(work, answer))
         deadline = loop.time() + limit_s
-        timer = loop.call_at(deadline, self._expire, task, answer)
+        self._limited[answer] = (deadline, task)
+        if deadline < self._alarm_at:
+            self._set_alarm(loop, deadline)
         try:
             value = await answer
         except asyncio.CancelledError:
             await self._cancel(task, work)
             raise
         finally:
-            timer.cancel()
+            del self._limited[answer]
         if loop.time() >= deadline:
+            self._settle(task, work)
             raise TimeoutError
         return value
 
@@ -107,32 +115,48 @@ class Bounds:
         try:
             value = await done
         except asyncio.CancelledError:
-            self._given_up_threads += 1
+            if done.cancelled():  # else the function ended at this very moment
+                self._given_up_threads += 1
             raise
         if isinstance(value, Raised):
             raise value.error
         return value
 
-    def _expire(self, task: asyncio.Task[None], answer: asyncio.Future[Any]) -> None:
-        task.cancel()
-        task.get_loop().call_later(self._grace_s, self._release, task, answer)
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = deadline
+        self._alarm = loop.call_at(deadline, self._expire, loop)
 
-    def _release(self, task: asyncio.Task[None], answer: asyncio.Future[Any]) -> None:
+    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Cancel what is past its limit, and set the alarm for the next."""
+        now = loop.time()
+        self._alarm, self._alarm_at = None, math.inf
+        for answer, (deadline, task) in self._limited.items():
+            if deadline <= now:
+                task.cancel()
+                loop.call_later(self._grace_s, self._release, answer)
+                self._limited[answer] = (math.inf, task)
+        earliest = min((deadline for deadline, _ in self._limited.values()), default=math.inf)
+        if earliest < math.inf:
+            self._set_alarm(loop, earliest)
+
+    def _release(self, answer: asyncio.Future[Any]) -> None:
         if not answer.done():
             answer.set_result(None)
-            self._give_up(task)
 
     async def _cancel(self, task: asyncio.Task[None], work: Coroutine[Any, Any, Any]) -> None:
         task.cancel()
         try:
             await asyncio.wait((task,), timeout=self._grace_s)
         finally:
-            if task.done():
-                work.close()  # cancelled before its first step, the coroutine would be "never awaited"
-            else:
-                self._give_up(task)
+            self._settle(task, work)
 
-    def _give_up(self, task: asyncio.Task[None]) -> None:
+    def _settle(self, task: asyncio.Task[None], work: Coroutine[Any, Any, Any]) -> None:
+        """See to the work of a call that ended without its answer."""
+        if task.done():
+            work.close()  # cancelled before its first step, it would be "never awaited"
+            return
         self._given_up_tasks.add(task)
         task.add_done_callback(self._given_up_tasks.discard)
         # asyncio.run() waits for every registered task when it ends, and this one may never do so.

@@ -26,6 +26,7 @@ _SMALL_ENTRIES = 32
 _SMALL_LEVELS = 3
 _SMALL_NODES = 1 + _SMALL_ENTRIES + _SMALL_ENTRIES**2 + _SMALL_ENTRIES**3
 _SMALL_TEXT = 1024
+_FLAT_BYTES = 2 * _SMALL_ENTRIES * (_SMALL_TEXT + 2)
 
 
 class GateError(ValueError):
@@ -65,6 +66,10 @@ def checked(
             than 400 digits, lone surrogates, cycles) or passes a limit.
     Source: RFC 8259; RFC 6901 for `GateError.path`.
     """
+    if type(value) is dict and max_bytes >= _FLAT_BYTES and max_nodes > _SMALL_ENTRIES:
+        flat = _flat_copy(cast("dict[Any, Any]", value))
+        if flat is not None:
+            return flat
     try:
         return _small_copy(value, max_bytes, max_depth, max_nodes)
     except _NotSmallError:
@@ -73,6 +78,25 @@ def checked(
 
 class _NotSmallError(Exception):
     """The value is not certainly good: the full pass decides, and knows where."""
+
+
+def _flat_copy(value: dict[Any, Any]) -> dict[str, Any] | None:
+    """The copy of a small object of short ASCII texts, integers and literals: no size to add up, no depth to watch."""
+    if len(value) > _SMALL_ENTRIES:
+        return None
+    for key, leaf in value.items():
+        if type(key) is not str or not key.isascii() or len(key) > _SMALL_TEXT:
+            return None
+        kind = type(leaf)
+        if kind is str:
+            if not leaf.isascii() or len(leaf) > _SMALL_TEXT:
+                return None
+        elif kind is int:
+            if not -_SHORT < leaf < _SHORT:
+                return None
+        elif kind is not bool and leaf is not None:
+            return None
+    return value.copy()
 
 
 def _small_copy(value: object, max_bytes: int, max_depth: int, max_nodes: int) -> Json:

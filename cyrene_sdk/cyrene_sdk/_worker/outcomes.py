@@ -17,6 +17,7 @@ __all__ = ["OUTPUT_BYTES", "Fields", "outcome_of"]
 Fields = dict[str, Any]
 
 OUTPUT_BYTES = 1_048_576
+SHORT_TEXT = 65_536
 TOOL_FIELDS = (
     "output",
     "error",
@@ -40,6 +41,8 @@ def outcome_of(value: object) -> Fields | Fault:
     A str is the output; a dict, list, number, bool, None or model is `data` with its JSON text as output;
     a ToolResult is itself; anything else is `output_invalid`.
     """
+    if type(value) is str and len(value) <= SHORT_TEXT and value.isascii():  # nearly every result, and certainly good
+        return {"success": True, "output": value}
     try:
         return _fields_of(value)
     except GateError as refused:
