@@ -7,12 +7,12 @@ from typing import Any
 
 __all__ = ["usage"]
 
-SHOWN = 12
+MOST_NAMES = 12
 
 
 def usage(parameters: Mapping[str, Any]) -> str:
     """Return the names that a schema declares, such as `city, days?`; a `?` marks what may be left out."""
     properties, required = parameters.get("properties"), parameters.get("required")
-    needed = set(required) if isinstance(required, list) else set()
+    needed = required if isinstance(required, list) else ()
     names = [name if name in needed else f"{name}?" for name in (properties if isinstance(properties, dict) else ())]
-    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    return ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")

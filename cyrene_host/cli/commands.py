@@ -1,0 +1,116 @@
+"""The commands: their names, options and help. What each does is in a module of its own, loaded when it is called."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cyrene_host import __version__
+from cyrene_host.cli.options import Choices, overrides_of
+from cyrene_host.cli.screen import Screen
+
+__all__ = ["application"]
+
+_Names = Annotated[list[str] | None, typer.Argument(metavar="[PATH|NAME]...", show_default=False)]
+
+
+def application() -> typer.Typer:
+    """Return the program `cyrene`; each command returns its exit code."""
+    app = typer.Typer(
+        name="cyrene",
+        rich_markup_mode=None,  # a help page without rich takes half the time
+        pretty_exceptions_enable=False,
+        invoke_without_command=True,
+        callback=_cyrene,
+        epilog="Options of cyrene may follow the command too. Exit: 0 fine, 1 failed, 2 wrong use, 130 interrupted.",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    plugins = typer.Typer(rich_markup_mode=None, invoke_without_command=True, callback=_plugins)
+    plugins.command("list")(_plugins_list)
+    app.add_typer(plugins, name="plugins")
+    for name, command in (("tools", _tools), ("call", _call), ("health", _health), ("why", _why)):
+        app.command(name)(command)
+    return app
+
+
+def _cyrene(
+    context: typer.Context,
+    plugins: Annotated[str | None, typer.Option(metavar="PATH", help="plugins.json.")] = None,
+    config: Annotated[str | None, typer.Option(metavar="PATH", help="cyrene.toml.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="TABLE.KEY=VALUE", help="A setting; may be repeated.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Tracebacks, and the whole log on stderr.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> int:
+    """Turn plugins into tools that a language model may call safely."""
+    screen: Screen = context.obj
+    overrides = overrides_of(settings or ())
+    context.obj = Choices(screen, plugins=plugins, config=config, overrides=overrides, is_debugging=debug)
+    if version:
+        if as_json:
+            screen.json({"version": __version__})
+        else:
+            screen.answer(f"cyrene {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        screen.answer(context.get_help())
+    return 0
+
+
+def _plugins(context: typer.Context) -> int:
+    """List the plugins."""
+    return _plugins_list(context) if context.invoked_subcommand is None else 0
+
+
+def _plugins_list(context: typer.Context) -> int:
+    """List the plugins, with what is wrong with them."""
+    from cyrene_host.cli.listing import show_plugins
+
+    return show_plugins(context.obj)
+
+
+def _tools(
+    context: typer.Context,
+    qualified: Annotated[bool, typer.Option("--qualified", help="Show names as plugin__tool.")] = False,
+) -> int:
+    """List the tools, with their arguments."""
+    from cyrene_host.cli.listing import show_tools
+
+    return show_tools(context.obj, qualified=qualified)
+
+
+def _call(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The tool: its name, or plugin.tool.")],
+    values: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments.", show_default=False)
+    ] = None,
+    arguments: Annotated[
+        str | None, typer.Option("--args", metavar="JSON", help="All arguments as a JSON object; - reads stdin.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve the call, however dangerous.")] = False,
+    timeout_s: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="For all attempts together.")
+    ] = None,
+) -> int:
+    """Call a tool and print what it answers."""
+    from cyrene_host.cli.calling import call_tool
+
+    return call_tool(context.obj, name, values or [], arguments=arguments, yes=yes, timeout_s=timeout_s)
+
+
+def _health(context: typer.Context) -> int:
+    """Start all plugins and report how they do."""
+    from cyrene_host.cli.health import show_health
+
+    return show_health(context.obj)
+
+
+def _why(context: typer.Context, names: Annotated[list[str], typer.Argument(metavar="NAME...")]) -> int:
+    """Say why tools or plugins can be used or not, and what mends it."""
+    from cyrene_host.cli.reasons import show_reasons
+
+    return show_reasons(context.obj, names)

@@ -1,0 +1,45 @@
+"""`cyrene health`: starts everything and reports on every plugin."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+from cyrene_host.cli.options import Choices
+from cyrene_host.cli.waiting import wait_for
+from cyrene_host.host.host import Host
+from cyrene_host.host.views import PluginReport
+
+__all__ = ["show_health"]
+
+
+def show_health(choices: Choices) -> int:
+    """Start all plugins, ask each for its health, and show the reports; 1 if one is not well."""
+
+    async def ask() -> int:
+        with contextlib.redirect_stdout(sys.stderr):
+            async with Host.open(choices.plugins, config=choices.config, overrides=choices.overrides) as host:
+                reports = await host.health()
+                choices.screen.notes(host.notes)
+                _show(choices, reports)
+                return 0 if all(report.is_well for report in reports) else 1
+
+    return wait_for(ask)
+
+
+def _show(choices: Choices, reports: list[PluginReport]) -> None:
+    screen = choices.screen
+    if choices.as_json:
+        screen.json([report.to_dict() for report in reports])
+        return
+    screen.table(("plugin", "state", "health", "version", "tools", "time"), [_row(report) for report in reports])
+    for report in reports:
+        screen.notes(f"plugin '{report.name}': {note}" for note in report.notes)
+        for error in filter(None, (report.error, *report.tool_errors)):
+            screen.error(error)
+
+
+def _row(report: PluginReport) -> tuple[str, ...]:
+    stages = ", ".join(f"{stage} {ms:.0f} ms" for stage, ms in (report.stage_ms or {}).items())
+    health = "well" if report.is_well else "not well"
+    return report.name, report.state.value, health, report.version, str(len(report.tools)), stages

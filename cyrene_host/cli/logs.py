@@ -1,0 +1,40 @@
+"""The log of a command: on stderr, without what the command says itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from cyrene_host.cli.safe_text import cleaned
+
+__all__ = ["logging_to"]
+
+TOLD_BY_COMMANDS = ("cyrene.call", "cyrene.plugins")
+"""Loggers of failures that a command prints in four parts."""
+
+
+@contextmanager
+def logging_to(stream: TextIO, *, is_debugging: bool) -> Iterator[None]:
+    """Write the log of this process to `stream`: warnings, or everything for debugging."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_SafeFormatter("%(levelname)s %(name)s: %(message)s"))
+    if not is_debugging:
+        handler.addFilter(lambda record: record.name not in TOLD_BY_COMMANDS)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG if is_debugging else logging.WARNING)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+
+
+class _SafeFormatter(logging.Formatter):
+    """Plugins may log anything."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return cleaned(super().format(record))

@@ -1,0 +1,118 @@
+"""`cyrene` from the command line to the exit code: streams, options, errors, and an end that nothing delays."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn, TextIO
+
+from cyrene_host.cli.logs import logging_to
+from cyrene_host.cli.options import hoisted
+from cyrene_host.cli.screen import Screen
+from cyrene_sdk.errors import CyreneError
+
+__all__ = ["main", "run"]
+
+FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+
+
+def main() -> NoReturn:
+    """Run the command line of this process, and end it with the command's exit code.
+
+    What a plugin left behind, such as a thread that hangs, does not keep the process from ending.
+    """
+    code = run([_as_utf8(word) for word in sys.argv[1:]])
+    left = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
+    if left:
+        os._exit(code)
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code: 0 fine, 1 it failed, 2 wrong use or configuration, 130 interrupted.
+
+    Args:
+        arguments: the words after `cyrene`.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        _write_utf8(stream)
+    is_debugging = "--debug" in arguments
+    screen = Screen(sys.stdout, sys.stderr, as_json="--json" in arguments)
+    try:
+        options, words = hoisted(arguments)
+        with logging_to(sys.stderr, is_debugging=is_debugging):
+            code = _invoke([*options, *words], screen)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:
+        _let_go_of_stdout()
+        code = FAILED
+    except CyreneError as error:
+        _tell(screen, error)
+        if is_debugging:
+            traceback.print_exc()
+        code = WRONG_USE
+    except Exception as error:  # noqa: BLE001 - the outer edge: a person gets a sentence, not a traceback
+        _tell(screen, _unexpected(error))
+        if is_debugging:
+            traceback.print_exc()
+        code = FAILED
+    if code == INTERRUPTED:
+        screen.say("interrupted")
+    return code
+
+
+def _invoke(words: list[str], screen: Screen) -> int:
+    from cyrene_host.cli.usage import invoke  # so that a missing package is told like any other error
+
+    return invoke(words, screen)
+
+
+def _tell(screen: Screen, error: CyreneError) -> None:
+    screen.error(error)
+    if screen.as_json:
+        screen.json({"error": {"what": error.what, "plugin": error.plugin, "where": error.where, "mend": error.mend}})
+
+
+def _unexpected(error: Exception) -> CyreneError:
+    if isinstance(error, ModuleNotFoundError):
+        return CyreneError(
+            f"a package that Cyrene needs is missing: '{error.name}'",
+            where=sys.prefix,
+            mend="install cyrene-host again; `cyrene doctor` shows what is there",
+        )
+    number = f"err_{secrets.token_hex(4)}"
+    return CyreneError(
+        f"Cyrene itself failed: {type(error).__name__}: {str(error)[:200]} [{number}]",
+        where=_last_place(error),
+        mend="run it again with --debug and report what it prints",
+    )
+
+
+def _last_place(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.filename} line {frame.lineno}"
+
+
+def _write_utf8(stream: TextIO) -> None:
+    """Chinese is written in every locale, and what is no Unicode text does not stop a command."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _as_utf8(word: str) -> str:
+    """Read a word that the locale could not decode as what it most likely is."""
+    try:
+        return word if word.isprintable() else os.fsencode(word).decode("utf-8")
+    except UnicodeError:
+        return word
+
+
+def _let_go_of_stdout() -> None:
+    """The reader of the output has gone, as `head` does: nothing is written at the end either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
