@@ -135,15 +135,11 @@ class Bounds:
         for answer, (deadline, task) in self._limited.items():
             if deadline <= now:
                 task.cancel()
-                loop.call_later(self._grace_s, self._release, answer)
+                loop.call_later(self._grace_s, _release, answer)
                 self._limited[answer] = (math.inf, task)
         earliest = min((deadline for deadline, _ in self._limited.values()), default=math.inf)
         if earliest < math.inf:
             self._set_alarm(loop, earliest)
-
-    def _release(self, answer: asyncio.Future[Any]) -> None:
-        if not answer.done():
-            answer.set_result(None)
 
     async def _cancel(self, task: asyncio.Task[None], work: Coroutine[Any, Any, Any]) -> None:
         task.cancel()
@@ -161,6 +157,11 @@ class Bounds:
         task.add_done_callback(self._given_up_tasks.discard)
         # asyncio.run() waits for every registered task when it ends, and this one may never do so.
         asyncio._unregister_task(task)  # noqa: SLF001 - documented for code that extends asyncio
+
+
+def _release(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_result(None)
 
 
 async def _answering(work: Coroutine[Any, Any, Any], answer: asyncio.Future[Any]) -> None:
