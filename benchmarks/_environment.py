@@ -47,7 +47,7 @@ def _make(needs: list[str]) -> None:
     print(f"making {_HOME} (once)", file=sys.stderr)
     if _UV.is_file():
         _run(_UV, "venv", "--quiet", "--clear", "--python", sys.executable, _HOME)
-        install = [_UV, "pip", "install", "--quiet", "--compile-bytecode", "--python", _PYTHON]
+        install: list[str | Path] = [_UV, "pip", "install", "--quiet", "--compile-bytecode", "--python", _PYTHON]
     else:
         _run(sys.executable, "-m", "venv", "--clear", _HOME)
         install = [_PYTHON, "-m", "pip", "install", "--quiet"]

@@ -16,11 +16,11 @@ import argparse
 import asyncio
 import json
 import os
-import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 import jsonschema_rs
 import uvloop
@@ -30,7 +30,7 @@ from _rounds import Case, Row, kept, measured, options, publish
 os.environ.setdefault("OPENAI_AGENTS_DISABLE_TRACING", "1")
 
 LIMIT = "limit: lookup + validate + own task + timer + await"
-ARGUMENTS = {"name": "ada", "n": 3}
+ARGUMENTS: dict[str, Any] = {"name": "ada", "n": 3}
 GREETING = "hi ada 3"
 TIMEOUT_S = 30.0
 SCHEMA = {
@@ -135,13 +135,12 @@ async def pydantic_ai() -> list[Case]:
     return [Case("pydantic-ai FunctionToolset(timeout=30).call_tool", call, note="cannot give up")]
 
 
-async def cyrene(folder: Path, hosts: AsyncExitStack) -> list[Case]:
+async def cyrene(plain_file: Path, hooked_file: Path, hosts: AsyncExitStack) -> list[Case]:
     """The host as an embedding program uses it, with a plugin from plugins.json in the `inline` runtime."""
     from cyrene_host import Host
 
-    plain = await hosts.enter_async_context(Host.open(write_greeter(folder / "plain", "bench_plain")))
-    with_hooks = write_greeter(folder / "hooked", "bench_hooked", hooks=write_hooks(folder / "site"))
-    hooked = await hosts.enter_async_context(Host.open(with_hooks))
+    plain = await hosts.enter_async_context(Host.open(plain_file))
+    hooked = await hosts.enter_async_context(Host.open(hooked_file))
 
     async def call() -> str:
         return (await plain.call("greet", ARGUMENTS)).output
@@ -155,13 +154,13 @@ async def cyrene(folder: Path, hosts: AsyncExitStack) -> list[Case]:
     ]
 
 
-async def rows(chosen: argparse.Namespace) -> list[Row]:
+async def rows(plain_file: Path, hooked_file: Path, chosen: argparse.Namespace) -> list[Row]:
     """Measure all cases on the running loop; each must greet before it is timed."""
     async with AsyncExitStack() as hosts:
-        folder = Path(hosts.enter_context(tempfile.TemporaryDirectory()))
-        cases = [*limits(), *await cyrene(folder, hosts), *await pydantic_ai(), *await openai_agents()]
+        ours = await cyrene(plain_file, hooked_file, hosts)
+        cases = [*limits(), *ours, *await pydantic_ai(), *await openai_agents()]
         for case in cases:
-            greeting = await case.call()
+            greeting = await cast("Awaitable[str]", case.call())
             if greeting != GREETING:
                 raise SystemExit(f"{case.name} answered {greeting!r}, not {GREETING!r}")
         return await measured(
@@ -176,9 +175,13 @@ def main() -> None:
     """Measure on asyncio, then on uvloop, and print both tables."""
     chosen = options(__doc__).parse_args()
     tables = {}
-    for name, make_loop in (("asyncio", asyncio.new_event_loop), ("uvloop", uvloop.new_event_loop)):
-        with asyncio.Runner(loop_factory=make_loop) as runner:
-            tables[name] = runner.run(rows(chosen))
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        plain_file = write_greeter(folder / "plain", "bench_plain")
+        hooked_file = write_greeter(folder / "hooked", "bench_hooked", hooks=write_hooks(folder / "site"))
+        for name, make_loop in (("asyncio", asyncio.new_event_loop), ("uvloop", uvloop.new_event_loop)):
+            with asyncio.Runner(loop_factory=make_loop) as runner:
+                tables[name] = runner.run(rows(plain_file, hooked_file, chosen))
     publish("Inline call", tables, packages=PACKAGES, as_json=chosen.json)
 
 
