@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
@@ -56,7 +57,8 @@ def load_plugin(code: Code) -> Plugin:
     try:
         plugin = target()
     except BaseException as error:
-        raise _load_error(f"'{code}' cannot be made: {type(error).__name__}: {sentence_of(error)}", error) from error
+        what = f"'{code}' cannot be made: {type(error).__name__}: {sentence_of(error)}"
+        raise _load_error(what, error, code) from error
     missing = [name for name in PLUGIN_METHODS if not callable(getattr(plugin, name, None))]
     if missing:
         raise StageError(
@@ -69,14 +71,15 @@ def load_plugin(code: Code) -> Plugin:
 
 
 def plugin_classes(module: ModuleType) -> list[str]:
-    """Return the names of the plugin classes that the module itself defines."""
-    return [
-        name
-        for name, value in vars(module).items()
+    """Return the names of the plugin classes that the module defines, or takes from a module inside it."""
+    found = {
+        value: name
+        for name, value in reversed(vars(module).items())
         if isinstance(value, type)
-        and value.__module__ == module.__name__
+        and f"{value.__module__}.".startswith(f"{module.__name__}.")
         and all(callable(getattr(value, method, None)) for method in PLUGIN_METHODS)
-    ]
+    }
+    return list(reversed(found.values()))
 
 
 def _import(code: Code) -> ModuleType:
@@ -90,7 +93,7 @@ def _import(code: Code) -> ModuleType:
         raise
     except BaseException as error:
         _forget(top, before)
-        if isinstance(error, ModuleNotFoundError) and error.name is not None and code.module.startswith(error.name):
+        if isinstance(error, ModuleNotFoundError) and f"{code.module}.".startswith(f"{error.name}."):
             place = code.folder or "the host's Python environment"
             raise StageError(
                 f"module '{code.module}' was not found in {place}",
@@ -99,9 +102,10 @@ def _import(code: Code) -> ModuleType:
                 trace=trace_of(error),
             ) from error
         if isinstance(error, SystemExit):
-            raise _load_error(f"module '{code.module}' exited during import ({sentence_of(error)})", error) from error
-        what = f"module '{code.module}' failed to import: {type(error).__name__}: {sentence_of(error)}"
-        raise _load_error(what, error) from error
+            what = f"module '{code.module}' exited during import ({sentence_of(error)})"
+        else:
+            what = f"module '{code.module}' failed to import: {type(error).__name__}: {sentence_of(error)}"
+        raise _load_error(what, error, code) from error
 
 
 def _import_top(top: str, folder: str) -> None:
@@ -165,19 +169,18 @@ def _find(module: ModuleType, code: Code) -> Any:
     return target
 
 
-def _load_error(what: str, error: BaseException) -> StageError:
-    frames = []
-    trace = error.__traceback__
-    while trace is not None:
-        frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
-        trace = trace.tb_next
-    own = [f"{file} line {line}" for file, line in frames if not file.startswith("<") and "cyrene_sdk" not in file]
+def _load_error(what: str, error: BaseException, code: Code) -> StageError:
+    top = code.module.partition(".")[0]
+    where = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == top:
+            where = f"{frame.f_code.co_filename} line {line}"
     if isinstance(error, SyntaxError) and error.filename:
-        own = [f"{error.filename} line {error.lineno}"]
+        where = f"{error.filename} line {error.lineno}"
     return StageError(
         what,
         stage="load",
-        where=own[-1] if own else None,
+        where=where,
         mend="mend the plugin's code or install what it imports; `cyrene check` runs the same import",
         trace=trace_of(error),
     )
