@@ -107,7 +107,7 @@ class ProgressSlot:
     def _leave(self, report: ToolProgress | tuple[float, str]) -> None:
         with self._lock:
             wakes = self._is_open and self._unread is None
-            self._unread = report if self._is_open else None
+            self._unread = report
         if wakes:  # once for each report that is read, so that a flood does not fill the loop's queue
             self._loop.call_soon_threadsafe(self._arrival.set)
 

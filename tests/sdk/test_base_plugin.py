@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from pathlib import Path
 from typing import Any, cast
@@ -156,6 +157,8 @@ async def test_settings_and_host_are_there_without_super_in_plain_and_async_meth
 
     config = PluginConfig({"city": "Paris"}, name="entry")
     plain, swapped = Plain(), Swapped()
+    assert [inspect.iscoroutinefunction(method) for method in (plain.init, plain.start)] == [False, True]
+    assert [inspect.iscoroutinefunction(method) for method in (swapped.init, swapped.start)] == [True, False]
     plain.init(config)
     await plain.start(host=HOST)
     await swapped.init(config)

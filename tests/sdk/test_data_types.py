@@ -158,7 +158,7 @@ def test_a_plugin_without_name_and_version_is_refused() -> None:
 
 def test_null_zero_and_absent_all_mean_unset() -> None:
     absent = ToolDefinition.from_json('{"name": "x"}')
-    assert ToolDefinition.from_json('{"name": "x", "timeout_ms": null, "danger_level": null}') == absent
+    assert ToolDefinition.from_json('{"name": "x", "timeout_ms": null, "triggers": null, "id": null}') == absent
     assert ToolDefinition.from_json('{"name": "x", "timeout_ms": 0, "danger_level": "", "complexity": ""}') == absent
     assert absent.timeout_ms is None
     assert absent.danger_level is None

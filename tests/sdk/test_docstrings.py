@@ -15,7 +15,7 @@ def test_googles_args_section_becomes_the_parameters_texts() -> None:
 
         Args:
             city (str, optional): the name: as
-                people write it
+                people: write it
             limit: how many
 
             *rest: more
@@ -24,7 +24,7 @@ def test_googles_args_section_becomes_the_parameters_texts() -> None:
         """
     )
     assert description == "Find a city.\n\nCall it for places only.\n\nReturns:\n    The cities."
-    assert texts == {"city": "the name: as people write it", "limit": "how many", "rest": "more"}
+    assert texts == {"city": "the name: as people: write it", "limit": "how many", "rest": "more"}
 
 
 def test_sphinx_fields_become_the_parameters_texts() -> None:
@@ -52,7 +52,7 @@ def test_no_docstring_says_nothing(docstring: str | None) -> None:
 
 
 def test_prose_after_the_section_stays_a_paragraph_of_its_own() -> None:
-    assert read_docstring("One.\n\nArgs:\n    a: x\n\nTwo.") == ("One.\n\nTwo.", {"a": "x"})
+    assert read_docstring("One.\nArgs:\n    a: x\n\nTwo.") == ("One.\n\nTwo.", {"a": "x"})
 
 
 def test_prose_with_a_colon_stays() -> None:

@@ -150,6 +150,13 @@ def test_a_plain_def_and_an_async_def_are_told_apart_before_the_call() -> None:
     }
 
 
+def test_a_complex_tool_runs_on_the_loop_whatever_its_function_is() -> None:
+    def walk() -> None: ...
+
+    assert function_tool(walk).is_async is False
+    assert function_tool(complex_tool(walk)).is_async is True
+
+
 async def test_execute_calls_the_function_with_python_values() -> None:
     tools = _tools()
     assert tools["bare"].execute({"city": "Paris"}) == "sun in Paris"
