@@ -22,7 +22,7 @@ _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
 # What may be left of the text where the parser stumbled over its end.
 _CUT_LITERAL = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-)?\s*")
 _CUT_NUMBER = re.compile(r"(?:(?<=\d)(?:\.|[eE][+-]?))?\s*")
-_CUT_ESCAPE = re.compile(r"\\?(?:u[0-9a-fA-F]{0,3})?")
+_CUT_ESCAPE = re.compile(r"\\?(?:u[0-9a-fA-F]{0,4})?")
 
 
 class ArgumentsRefused(Exception):
