@@ -56,9 +56,9 @@ class CatalogPlugin:
         return self.entry.where if self.entry else "plugins.json"
 
     def fail(self, state: PluginState, error: CyreneError, stage: str) -> None:
-        """Note the first thing that is wrong with the plugin."""
-        if self.error is None:
-            error.plugin = self.name
+        """Note the first thing that is wrong with the plugin; of a disabled one nothing matters."""
+        if self.error is None and self.state is not PluginState.DISABLED:
+            error.plugin = error.plugin or self.name
             self.state, self.error, self.stage = state, error, stage
 
     def describe(self, manifest: Manifest) -> None:
@@ -83,7 +83,6 @@ class Catalog:
         self.notes = list(notes)
         self.order: list[str] = []
         self._check_dependencies()
-        self.names = self.name_tools()
 
     @classmethod
     def load(
@@ -108,13 +107,14 @@ class Catalog:
         base = file.path.parent
         plugins = _entries(file, entry_points)
         for plugin in plugins:
-            if plugin.error is None and plugin.state is PluginState.DISCOVERED:
+            if plugin.error is None:
                 _locate(plugin, base, entry_points)
-        notes = [*file.notes, *_drop_repeated(plugins)]
-        with_manifest = [plugin for plugin in plugins if plugin.source is not None and plugin.error is None]
-        missing = [plugin for plugin in with_manifest if not _find_manifest(plugin, store)]
+        notes = [*file.notes, *_settle_repeated(plugins, file, base, entry_points), *_drop_found_again(plugins)]
+        with_code = [plugin for plugin in plugins if plugin.source is not None and plugin.error is None]
+        unknown = [plugin for plugin in with_code if not _find_manifest(plugin, store)]
+        missing = [plugin for plugin in unknown if plugin.state is PluginState.DISCOVERED]
         _describe_all([plugin for plugin in missing if only is None or plugin.name == only], settings, store)
-        for plugin in with_manifest:
+        for plugin in with_code:
             _check_versions(plugin)
         return cls(plugins, notes)
 
@@ -123,12 +123,14 @@ class Catalog:
         """All tools of all plugins, usable or not."""
         return [tool for plugin in self.plugins.values() for tool in plugin.tools]
 
-    def name_tools(self) -> ToolNames:
-        """Work the names out again, after a plugin's definitions changed."""
-        self.names = ToolNames(
-            NamedTool(tool.plugin, tool.definition.name, tool.definition.id, _alias(tool)) for tool in self.tools
-        )
-        return self.names
+    def named_tools(self) -> list[NamedTool]:
+        """Return what the tools' names are made of."""
+        return [NamedTool(tool.plugin, tool.definition.name, tool.definition.id, _alias(tool)) for tool in self.tools]
+
+    @property
+    def names(self) -> ToolNames:
+        """The names of the tools as they are now."""
+        return ToolNames(self.named_tools())
 
     def dependencies_of(self, name: str) -> list[str]:
         """Return the entry names that a usable plugin depends on, directly or not, first things first."""
@@ -162,15 +164,17 @@ def _entries(file: PluginsFile, entry_points: Mapping[str, Sequence[EntryPoint]]
         state = PluginState.DISCOVERED if entry.enabled else PluginState.DISABLED
         plugins.append(CatalogPlugin(entry.name, entry, state))
     names = {plugin.name for plugin in plugins}
-    for fault in file.faults:
-        name = fault.name if fault.name not in names else f"{fault.name} (refused)"
-        plugins.append(CatalogPlugin(name, None, PluginState.BLOCKED, error=fault, stage="check"))
+    for name, fault in file.faults_by_plugin().items():
+        plugins.append(_refused(name if name not in names else f"{name}#2", fault))
         names.add(name)
     if file.entry_points == "all":
-        listed = names | {entry.name for entry in file.entries}
-        found = [name for name in sorted(entry_points) if name not in listed]
+        found = [name for name in sorted(entry_points) if name not in names]
         plugins.extend(CatalogPlugin(name, PluginEntry(name=name)) for name in found)
     return plugins
+
+
+def _refused(name: str, fault: CyreneError) -> CatalogPlugin:
+    return CatalogPlugin(name, None, PluginState.BLOCKED, error=fault, stage="check")
 
 
 def _locate(plugin: CatalogPlugin, base: Path, entry_points: Mapping[str, Sequence[EntryPoint]]) -> None:
@@ -181,22 +185,43 @@ def _locate(plugin: CatalogPlugin, base: Path, entry_points: Mapping[str, Sequen
         if entry.pin is not None:
             check_pin(plugin.source, plugin=plugin.name, version=entry.pin.version, sha256=entry.pin.sha256)
     except SourceError as error:
-        plugin.fail(PluginState.BLOCKED, error, "discover")
+        if entry.enabled:
+            plugin.fail(PluginState.BLOCKED, error, "discover")
 
 
-def _drop_repeated(plugins: list[CatalogPlugin]) -> list[str]:
-    """Take out a found entry point that an entry of another name lists already."""
+def _settle_repeated(
+    plugins: list[CatalogPlugin], file: PluginsFile, base: Path, entry_points: Mapping[str, Sequence[EntryPoint]]
+) -> list[str]:
+    """Merge an entry whose name was listed before, where both mean the same code; else refuse it."""
     notes = []
-    seen: list[CatalogPlugin] = []
-    for plugin in list(plugins):
-        if plugin.source is None:
+    firsts = {plugin.name: plugin for plugin in plugins}
+    for entry in file.repeated:
+        first, second = firsts[entry.name], CatalogPlugin(f"{entry.name}#2", entry)
+        _locate(second, base, entry_points)
+        if first.source is not None and second.source is not None and first.source.same_as(second.source):
+            places = f"{first.entry.where if first.entry else ''} and {entry.where}"
+            notes.append(f"plugin '{entry.name}' is listed twice, {places}, and is one: the first entry counts")
             continue
-        twin = next((other for other in seen if other.source and plugin.source.same_as(other.source)), None)
-        if twin is not None and not (plugin.entry and plugin.entry.where):
-            plugins.remove(plugin)
-            notes.append(f"'{plugin.name}' was found and is listed as '{twin.name}' already: merged")
-        else:
-            seen.append(plugin)
+        what = (
+            f"the name '{entry.name}' is listed twice and means two plugins: {first.place}, and {second.place};"
+            " the second is not used"
+        )
+        mend = "remove one of the two, or give it another name"
+        plugins.append(_refused(second.name, CyreneError(what, plugin=entry.name, where=entry.where, mend=mend)))
+    return notes
+
+
+def _drop_found_again(plugins: list[CatalogPlugin]) -> list[str]:
+    """Take out an entry point that was found and that an entry of another name lists already."""
+    notes = []
+    listed = [plugin for plugin in plugins if plugin.source is not None and plugin.entry and plugin.entry.where]
+    for found in [plugin for plugin in plugins if plugin.source is not None and plugin not in listed]:
+        twin = next(
+            (other for other in listed if other.source and found.source and found.source.same_as(other.source)), None
+        )
+        if twin is not None:
+            plugins.remove(found)
+            notes.append(f"'{found.name}' was found, and is listed as '{twin.name}' already: the two are one")
     return notes
 
 

@@ -57,7 +57,9 @@ class PluginsFile:
     Attributes:
         path: the file.
         entries: the entries without a fault, in the file's order.
-        faults: the faults of the others; one may be of a name that `entries` has too (listed twice).
+        faults: the faults of the others.
+        repeated: entries whose name one before them has, and which say otherwise; whether they mean the same code
+            is for the catalog to find out.
         entry_points: whether only what is listed is loaded, or every installed plugin.
         notes: what was found and needs no mending.
     """
@@ -66,7 +68,8 @@ class PluginsFile:
     entries: tuple[PluginEntry, ...]
     faults: tuple[EntryFault, ...]
     entry_points: Literal["listed", "all"]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    repeated: tuple[PluginEntry, ...] = ()
 
     def faults_by_plugin(self) -> dict[str, FaultsError]:
         """Return the faults of each entry as one error, by the plugin's name."""
@@ -123,6 +126,7 @@ class _Reading:
         self._text = text
         self._entry_faults: list[EntryFault] = []
         self._notes: list[str] = []
+        self._repeated: list[PluginEntry] = []
         self._seen: dict[str, tuple[str, PluginEntry | None]] = {}  # name → pointer of its first entry, and the entry
 
     def result(self, document: Json) -> PluginsFile:
@@ -131,7 +135,14 @@ class _Reading:
         for index, raw in enumerate(top.plugins):
             self._read_entry(raw, f"/{index}" if is_list else f"/plugins/{index}", index)
         entries = tuple(entry for _, entry in self._seen.values() if entry is not None)
-        return PluginsFile(self._path, entries, tuple(self._entry_faults), top.entry_points, tuple(self._notes))
+        return PluginsFile(
+            self._path,
+            entries,
+            tuple(self._entry_faults),
+            top.entry_points,
+            tuple(self._notes),
+            tuple(self._repeated),
+        )
 
     def _top_level(self, document: Json) -> PluginsDocument:
         found = [_repeated(twice, "") for twice in self._text.repeated if twice.pointer.count("/") == 1]
@@ -167,11 +178,14 @@ class _Reading:
             self._seen[name] = (pointer, None if found else entry)
 
     def _compare(self, name: str, pointer: str, entry: PluginEntry | None) -> None:
-        """Merge a second entry of one name into the first if it says the same, else refuse it."""
+        """Merge a second entry of one name into the first if it says the same; if not, leave it to the catalog."""
         first_pointer, first = self._seen[name]
         lines = f"lines {self._text.line_of(first_pointer)} and {self._text.line_of(pointer)}"
         if first is not None and entry is not None and dict(first) == dict(entry):
             self._notes.append(f"plugin '{name}' is listed twice alike, on {lines}: the two are one")
+            return
+        if first is not None and entry is not None:
+            self._repeated.append(entry)
             return
         what = f"the name is listed twice, on {lines}, and the entries differ: the second is not used"
         self._add_fault(name, pointer, Problem((), what, "remove one of the two, or give it another name"))

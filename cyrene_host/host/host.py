@@ -173,7 +173,6 @@ class Host:
 
     def _redefined(self, name: str) -> None:
         _log.info("the tools of plugin '%s' are read anew", name)
-        self._inventory.catalog.name_tools()
         self._registry.rebuild()
 
 

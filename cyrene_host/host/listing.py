@@ -25,6 +25,7 @@ class Listing:
     def __init__(self, inventory: Inventory) -> None:
         self._settings = inventory.settings
         self._catalog = inventory.catalog
+        self._names = inventory.catalog.names
 
     def plugins(self) -> list[PluginReport]:
         """Return a report on every plugin, in the order of plugins.json."""
@@ -41,7 +42,7 @@ class Listing:
 
     def why(self, name: str) -> Why:
         """Return why a tool, or all of a plugin, can be called or not; names that mean nothing are answered too."""
-        tool_id = self._catalog.names.resolve(name)
+        tool_id = self._names.resolve(name)
         if tool_id is not None:
             return self._why_tool(tool_id)
         record = self._catalog.plugins.get(name)
@@ -49,7 +50,7 @@ class Listing:
             return why_plugin(plugin_report(record))
         record = self._catalog.plugins.get(name.partition(".")[0])
         undescribed = record if record is not None and record.manifest is None else None
-        return why_unknown(name, unknown_tool(name, self._catalog.names, undescribed))
+        return why_unknown(name, unknown_tool(name, self._names, undescribed))
 
     def _why_tool(self, tool_id: str) -> Why:
         tool = next(tool for tool in self._catalog.tools if tool.id == tool_id)
@@ -62,7 +63,7 @@ class Listing:
         standing = standing_of(tool, record.entry, self._settings.danger)
         return ToolReport(
             id=tool.id,
-            name=self._catalog.names.offered(tool.id, mode or self._settings.tools.names or "short"),
+            name=self._names.offered(tool.id, mode or self._settings.tools.names or "short"),
             plugin=tool.plugin,
             definition=tool.definition,
             danger=standing.danger,

@@ -36,6 +36,7 @@ class Registry:
         self._own: dict[str, CallableTool] = {}
         self._tools: dict[str, CallableTool] = {}
         self._spellings: dict[str, CallableTool] = {}
+        self._known_names: ToolNames | None = None
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -43,13 +44,7 @@ class Registry:
         self._tools = dict(self._own)
         for tool in self._catalog.tools:
             self._tools[tool.id] = self._compiled(tool, self._lives[tool.plugin])
-        self._names = ToolNames(
-            [
-                *(NamedTool(t.provider.name, t.name, t.definition.id) for t in self._own.values()),
-                *(self._named(tool) for tool in self._catalog.tools),
-            ]
-        )
-        self._spellings = dict(self._tools)
+        self._rename()
 
     def add(self, tool: CatalogTool, provider: Provider) -> CallableTool:
         """Add a tool of the embedding program.
@@ -60,8 +55,8 @@ class Registry:
         compiled = self._compiled(tool, provider)
         if compiled.fault is not None:
             raise compiled.fault
-        self._own[tool.id] = compiled
-        self.rebuild()
+        self._own[tool.id] = self._tools[tool.id] = compiled
+        self._rename()
         return compiled
 
     @property
@@ -106,9 +101,17 @@ class Registry:
             mend="ask the operator, or set it to true in plugins.json",
         )
 
-    def _named(self, tool: CatalogTool) -> NamedTool:
-        alias = tool.override.alias if tool.override else None
-        return NamedTool(tool.plugin, tool.definition.name, tool.definition.id, alias or "")
+    def _rename(self) -> None:
+        self._spellings = dict(self._tools)
+        self._known_names = None
+
+    @property
+    def _names(self) -> ToolNames:
+        """Made when a name is first needed after a change, so that registering many tools is quick."""
+        if self._known_names is None:
+            own = [NamedTool(tool.provider.name, tool.name, tool.definition.id) for tool in self._own.values()]
+            self._known_names = ToolNames([*own, *self._catalog.named_tools()])
+        return self._known_names
 
     def _compiled(self, tool: CatalogTool, provider: Provider) -> CallableTool:
         schema = returns = None

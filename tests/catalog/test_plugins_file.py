@@ -374,15 +374,11 @@ def test_two_entries_alike_are_one(folder: Path) -> None:
     assert read.notes == ("plugin 'a' is listed twice alike, on lines 1 and 2: the two are one",)
 
 
-def test_of_two_entries_with_one_name_that_differ_the_second_is_refused(folder: Path) -> None:
+def test_a_second_entry_that_says_otherwise_is_left_to_the_catalog(folder: Path) -> None:
     read = _read(folder, '[{"name": "a", "import": "one"},\n{"name": "a", "import": "two"}]')
     assert [entry.import_ for entry in read.entries] == ["one"]
-    (fault,) = read.faults
-    assert str(fault) == (
-        "plugin 'a': the name is listed twice, on lines 1 and 2, and the entries differ: the second is not used\n"
-        "  where: plugins.json line 2, /1\n"
-        "  mend:  remove one of the two, or give it another name"
-    )
+    assert [(entry.import_, entry.where) for entry in read.repeated] == [("two", "plugins.json line 2, /1")]
+    assert read.faults == ()
 
 
 def test_a_second_entry_does_not_stand_in_for_a_faulty_first(folder: Path) -> None:

@@ -67,7 +67,7 @@ def checked(
     Source: RFC 8259; RFC 6901 for `GateError.path`.
     """
     if type(value) is dict and max_bytes >= _FLAT_BYTES and max_nodes > _SMALL_ENTRIES:
-        flat = _flat_copy(cast("dict[Any, Any]", value))
+        flat = _flat_copy(value)
         if flat is not None:
             return flat
     try:
