@@ -23,4 +23,5 @@ class InlineRuntime(Runner):
         super().__init__(Code(source.module, source.attribute, folder), grace_s=grace_s, threads=threads)
 
     async def close(self) -> None:
-        """Nothing to take down: modules stay imported for as long as the interpreter lives."""
+        """Let go of the plugin, so that it can be loaded afresh."""
+        self.forget()

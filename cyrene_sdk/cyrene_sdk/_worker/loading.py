@@ -17,7 +17,7 @@ from typing import Any
 from cyrene_sdk._worker.faults import StageError, sentence_of, trace_of
 from cyrene_sdk.protocols import Plugin
 
-__all__ = ["Code", "load_plugin", "plugin_classes"]
+__all__ = ["Code", "forget_plugin", "load_plugin", "plugin_classes"]
 
 PLUGIN_METHODS = ("metadata", "init", "start", "stop", "health", "tools")
 
@@ -68,6 +68,15 @@ def load_plugin(code: Code) -> Plugin:
             mend="derive the class from cyrene_sdk.BasePlugin, or write the missing methods",
         )
     return plugin  # type: ignore[no-any-return]  # checked by its methods just above
+
+
+def forget_plugin(code: Code) -> None:
+    """Let go of the modules that came from the plugin's own folder, so that the next load reads its files afresh.
+
+    Modules of an installed package stay: others may have imported them too.
+    """
+    if code.folder is not None:
+        _forget(code.module.partition(".")[0], set())
 
 
 def plugin_classes(module: ModuleType) -> list[str]:
