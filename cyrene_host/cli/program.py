@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import io
 import os
 import secrets
 import sys
-import threading
 import traceback
 from collections.abc import Sequence
 from typing import NoReturn, TextIO
@@ -20,17 +21,22 @@ __all__ = ["main", "run"]
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
+COLLECT_AFTER = 100_000
+"""New objects between two garbage collections: with Python's 700 they take a twentieth of a command's time."""
+
 
 def main() -> NoReturn:
     """Run the command line of this process, and end it with the command's exit code.
 
-    What a plugin left behind, such as a thread that hangs, does not keep the process from ending.
+    The process ends at once: neither a thread that a plugin left hanging nor the interpreter's own tidying up (a
+    tenth of the time of `cyrene tools`) is waited for.
     """
+    gc.set_threshold(COLLECT_AFTER)
     code = run([_as_utf8(word) for word in sys.argv[1:]])
-    left = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
-    if left:
-        os._exit(code)
-    sys.exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
