@@ -1,8 +1,10 @@
 """The host that turns plugins into tools. Its public names come lazily, so that importing it costs nothing."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+from cyrene_host.version import __version__
+
+TYPE_CHECKING = False  # type checkers take the name for True; to import `typing` for it would cost 5 ms
 if TYPE_CHECKING:
     from cyrene_host.call.context import CallContext
     from cyrene_host.call.policy import ApprovalRequest, Approver
@@ -24,8 +26,6 @@ __all__ = [
     "__version__",
 ]
 
-__version__ = "0.1.0"
-
 _PLACES = {
     "ApprovalRequest": "call.policy",
     "Approver": "call.policy",
@@ -39,7 +39,7 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _PLACES:
         raise AttributeError(f"module 'cyrene_host' has no attribute '{name}'")
     return getattr(import_module(f"cyrene_host.{_PLACES[name]}"), name)

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cyrene_host import __version__
 from cyrene_host.catalog.definitions import CatalogTool, tools_of, unknown_overrides
 from cyrene_host.catalog.dependencies import Needs, order_and_check
 from cyrene_host.catalog.entries import PluginEntry
@@ -23,6 +22,7 @@ from cyrene_host.catalog.settings import Settings, limits_for
 from cyrene_host.catalog.sources import Source, SourceError, resolve_source
 from cyrene_host.catalog.state import PluginState
 from cyrene_host.catalog.versions import VersionError, parse_version
+from cyrene_host.version import __version__
 from cyrene_sdk.errors import CyreneError
 
 __all__ = ["Catalog", "CatalogPlugin"]

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cyrene_host import __version__
 from cyrene_host.errors import HostStateError
+from cyrene_host.version import __version__
 from cyrene_sdk.protocols import Storage
 from cyrene_sdk.types import Image, ToolResult
 

@@ -35,7 +35,7 @@ from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.protocols import PluginConfig
 from cyrene_sdk.types import ToolResult
 
-__all__ = ["Host"]
+__all__ = ["Host", "Opening"]
 
 _log = logging.getLogger("cyrene.host")
 
