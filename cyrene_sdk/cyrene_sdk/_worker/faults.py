@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,15 +65,10 @@ class Fault:
 
 def sentence_of(error: BaseException) -> str:
     """Return an exception's own text, cut to 2,000 characters; its class name where it has none."""
-    try:
-        text = str(error)
-    except BaseException:  # noqa: BLE001 - plugin code: __str__ may raise anything
-        text = ""
+    text = _text_of(lambda: error)
     if isinstance(error, SystemExit):
         return f"exited with status {text or 0}"
-    if len(text) > MESSAGE_CHARS:
-        text = text[:MESSAGE_CHARS] + "…"
-    return text.encode("utf-8", "replace").decode() or type(error).__name__
+    return text or type(error).__name__
 
 
 def trace_of(error: BaseException) -> str:
@@ -88,7 +84,7 @@ def fault_of(error: BaseException) -> Fault:
     """Turn what a tool raised into a Fault."""
     message = sentence_of(error)
     if isinstance(error, ArgumentError | ModelRetry):
-        path = error.path if isinstance(error, ArgumentError) else ""
+        path = _text_of(lambda: error.path) if isinstance(error, ArgumentError) else ""
         return Fault(ErrorKind.INVALID_ARGUMENTS, message, reason="tool", path=path)
     if isinstance(error, ToolFailure):
         return Fault(ErrorKind.TOOL_ERROR, message)
@@ -97,3 +93,14 @@ def fault_of(error: BaseException) -> Fault:
     name = type(error).__name__
     told = message if message == name else f"{name}: {message}"
     return Fault(ErrorKind.TOOL_ERROR, told, retry="unplanned", exception=name, trace=trace_of(error))
+
+
+def _text_of(part: Callable[[], object]) -> str:
+    """Return a part of an exception as plain text; empty where the plugin's code breaks it."""
+    try:
+        text = str.__str__(str(part()))
+    except BaseException:  # noqa: BLE001 - plugin code: __str__ may raise anything
+        return ""
+    if len(text) > MESSAGE_CHARS:
+        text = text[:MESSAGE_CHARS] + "…"
+    return text.encode("utf-8", "replace").decode()

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from cyrene_sdk._worker.faults import Fault, sentence_of
 from cyrene_sdk._worker.gate import GateError, checked
 from cyrene_sdk.errors import ErrorKind
-from cyrene_sdk.types import ToolResult
+from cyrene_sdk.types import Image, ToolResult
 
 __all__ = ["OUTPUT_BYTES", "Fields", "outcome_of"]
 
@@ -18,21 +18,22 @@ Fields = dict[str, Any]
 
 OUTPUT_BYTES = 1_048_576
 SHORT_TEXT = 65_536
-TOOL_FIELDS = (
-    "output",
-    "error",
-    "data",
-    "images",
-    "reason",
-    "retryable",
-    "effect",
-    "notes",
-    "need_ai_reply",
-    "already_sent",
-    "send_result_text",
-    "no_reply",
-    "save_to_memory",
-)
+TOOL_FIELDS: dict[str, tuple[type, ...]] = {
+    "success": (bool,),
+    "output": (str,),
+    "error": (str,),
+    "data": (dict, list, str, int, float, bool, type(None)),
+    "images": (list,),
+    "reason": (str,),
+    "retryable": (bool,),
+    "effect": (str, type(None)),
+    "notes": (list,),
+    "need_ai_reply": (bool, type(None)),
+    "already_sent": (bool,),
+    "send_result_text": (bool,),
+    "no_reply": (bool,),
+    "save_to_memory": (bool,),
+}
 
 
 def outcome_of(value: object) -> Fields | Fault:
@@ -49,7 +50,7 @@ def outcome_of(value: object) -> Fields | Fault:
         too_large = refused.rule in ("size", "nodes")
         kind = ErrorKind.OUTPUT_TOO_LARGE if too_large else ErrorKind.OUTPUT_INVALID
         return Fault(kind, f"the tool's result was refused: {refused}", path=refused.path)
-    except Exception as error:  # noqa: BLE001 - a returned model is plugin code too
+    except BaseException as error:  # noqa: BLE001 - a returned model is plugin code too
         return Fault(ErrorKind.OUTPUT_INVALID, f"the tool's result cannot be read: {sentence_of(error)}")
 
 
@@ -66,9 +67,20 @@ def _fields_of(value: object) -> Fields:
 
 def _fields_of_result(result: ToolResult) -> Fields:
     own = result.model_fields_set
-    fields: Fields = {name: getattr(result, name) for name in TOOL_FIELDS if name in own}
+    fields: Fields = {name: getattr(result, name) for name in TOOL_FIELDS if name in own or name == "success"}
     if "images" in fields:
-        fields["images"] = [image.to_dict() for image in result.images]
+        fields["images"] = [Image.from_json(image.to_dict()).to_dict() for image in result.images]
     own_copy = cast(Fields, checked(fields, max_bytes=2 * OUTPUT_BYTES))
-    own_copy["success"] = result.success
+    _check_types(own_copy)
     return own_copy
+
+
+def _check_types(fields: Fields) -> None:
+    """Refuse what pydantic lets through unseen, by `model_construct` or `model_copy`."""
+    for name, value in fields.items():
+        if type(value) not in TOOL_FIELDS[name]:
+            raise TypeError(f"its '{name}' is a {type(value).__name__}")
+    if fields.get("effect") not in (None, "none", "unknown"):
+        raise ValueError("its 'effect' is neither 'none' nor 'unknown'")
+    if not all(type(note) is str for note in fields.get("notes", ())):
+        raise TypeError("its 'notes' are not all texts")

@@ -6,15 +6,16 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from cyrene_sdk._worker.bounds import Bounds, OutOfThreadsError, Raised
 from cyrene_sdk._worker.contract import CONTRACT
 from cyrene_sdk._worker.faults import Fault, Stage, StageError, fault_of, sentence_of, trace_of
-from cyrene_sdk._worker.loading import Code, load_plugin
+from cyrene_sdk._worker.gate import GateError, checked
+from cyrene_sdk._worker.loading import Code, forget_plugin, load_plugin
 from cyrene_sdk._worker.outcomes import Fields, outcome_of
 from cyrene_sdk.context import CurrentCall, _current
-from cyrene_sdk.errors import CyreneError, ErrorKind, ToolFailure
+from cyrene_sdk.errors import CyreneError, DefinitionError, ErrorKind, ToolFailure
 from cyrene_sdk.plugin import BasePlugin, ConfigError
 from cyrene_sdk.protocols import ComplexTool, HostAPI, Plugin, PluginConfig, Tool
 from cyrene_sdk.tools import FunctionTool
@@ -23,6 +24,8 @@ from cyrene_sdk.types import PluginMetadata, ProgressStatus, ToolComplexity, Too
 __all__ = ["Runner", "ToolListing"]
 
 TOOL_METHODS = ("definition", "execute", "validate", "complexity")
+DEFINITION_DEPTH = 128
+LIMITS: dict[Stage, str] = {"tools": "start_s", "health": "health_timeout_s"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,9 @@ class _LiveTool:
     definition: ToolDefinition
     complexity: ToolComplexity
     is_async: bool
+    runs_long: bool
     checks_itself: bool  # a FunctionTool binds, and so checks, its arguments on execution
+    fault: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +101,16 @@ class Runner:
 
         Raises:
             TypeError: `definition` or `complexity` is `async def`, which a tool without a plugin cannot have.
+            DefinitionError: the two do not agree, or the definition is no JSON.
         """
         definition, complexity = tool.definition(), tool.complexity()
         if not isinstance(definition, ToolDefinition) or not isinstance(complexity, str):
             raise TypeError(f"definition() and complexity() of {type(tool).__name__} must answer at once")
-        self._tools[definition.name] = _live(tool, definition, ToolComplexity(complexity))
-        return definition
+        live = _live(tool, definition, ToolComplexity(complexity))
+        if live.fault:
+            raise DefinitionError(f"tool '{live.definition.name}': {live.fault}", mend="mend its definition")
+        self._tools[live.definition.name] = live
+        return live.definition
 
     async def health(self, limit_s: float) -> None:
         """Ask the plugin whether it is well."""
@@ -127,8 +136,15 @@ class Runner:
             manifest["config_schema"] = found
         return manifest
 
+    def forget(self) -> None:
+        """Let go of the plugin and of the modules from its folder; nothing can be called any more."""
+        self._plugin = None
+        self._tools = {}
+        if self._code is not None:
+            forget_plugin(self._code)
+
     async def call(
-        self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, *, validate: bool = True
+        self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, validate: bool = True
     ) -> Fields | Fault:
         """Run one attempt of a tool: its `validate` (unless told not to), then its execution.
 
@@ -184,7 +200,7 @@ class Runner:
             )
         found = [await self._examined(tool, number) for number, tool in enumerate(tools, 1)]
         self._tools = {live.definition.name: live for live in reversed(found)}
-        faults = {live.definition.name: fault for live in found if (fault := _disagreement(live))}
+        faults = {live.definition.name: live.fault for live in found if live.fault}
         return ToolListing([live.definition for live in found], faults)
 
     async def _examined(self, tool: Tool, number: int) -> _LiveTool:
@@ -202,26 +218,22 @@ class Runner:
                 stage="tools",
                 mend="return ToolDefinition(name=…, description=…, parameters=…)",
             )
-        complexity = ToolComplexity(await self._invoke(tool.complexity))
-        if "complexity" not in definition.model_fields_set:
-            definition = definition.model_copy(update={"complexity": complexity})
-        return _live(tool, definition, complexity)
+        return _live(tool, definition, ToolComplexity(await self._invoke(tool.complexity)))
 
     async def _execute(self, live: _LiveTool, arguments: dict[str, Any], call: CurrentCall, validate: bool) -> Any:
         _current.set(call)
         tool = live.tool
         if validate and not live.checks_itself:
             await self._invoke(tool.validate, arguments)
-        if isinstance(tool, ComplexTool) and live.complexity is ToolComplexity.COMPLEX:
-            return await self._last_result(tool, arguments)
+        if live.runs_long:
+            return await self._last_result(cast(ComplexTool, tool), arguments)
         if live.is_async:
             return await tool.execute(arguments)  # type: ignore[misc]  # examined at load
         return await self._invoke(tool.execute, arguments)
 
     async def _last_result(self, tool: ComplexTool, arguments: dict[str, Any]) -> Any:
-        reports = tool.execute_async(arguments)
-        if inspect.isawaitable(reports):
-            reports = await reports
+        begin = tool.execute_async
+        reports = begin(arguments) if inspect.isasyncgenfunction(begin) else await self._invoke(begin, arguments)
         try:
             async for report in reports:
                 await asyncio.sleep(0)  # a generator that never waits must not keep its time limit from firing
@@ -252,7 +264,7 @@ class Runner:
             raise StageError(
                 f"'{stage}' did not end within its limit of {limit_s:g} s",
                 stage=stage,
-                mend=f"find what it waits for, or raise limits.{stage}_s in the entry",
+                mend=f"find what it waits for, or raise limits.{LIMITS.get(stage, f'{stage}_s')} in the entry",
                 timed_out=True,
             ) from None
         if type(value) is not Raised:
@@ -276,16 +288,26 @@ class Runner:
 def _live(tool: Tool, definition: ToolDefinition, complexity: ToolComplexity) -> _LiveTool:
     is_function = isinstance(tool, FunctionTool)
     is_async = tool.is_async if isinstance(tool, FunctionTool) else inspect.iscoroutinefunction(tool.execute)
-    return _LiveTool(tool, definition, complexity, is_async, checks_itself=is_function)
+    runs_long = complexity is ToolComplexity.COMPLEX and isinstance(tool, ComplexTool)
+    if "complexity" not in definition.model_fields_set:
+        definition = definition.model_copy(update={"complexity": complexity})
+    definition, fault = _readable(definition)
+    if definition.complexity is not complexity:
+        fault = f"complexity() says '{complexity}', its definition says '{definition.complexity}'"
+    elif complexity is ToolComplexity.COMPLEX and not runs_long:
+        fault = "it is complex but has no execute_async and cancel"
+    return _LiveTool(tool, definition, complexity, is_async, runs_long, is_function, fault)
 
 
-def _disagreement(live: _LiveTool) -> str:
-    definition = live.definition
-    if definition.complexity is not live.complexity:
-        return f"complexity() says '{live.complexity}', its definition says '{definition.complexity}'"
-    if live.complexity is ToolComplexity.COMPLEX and not isinstance(live.tool, ComplexTool):
-        return "it is complex but has no execute_async and cancel"
-    return ""
+def _readable(definition: ToolDefinition) -> tuple[ToolDefinition, str]:
+    """Return the definition; where it is no plain JSON, what can be told of it and a sentence with the reason."""
+    try:
+        checked(definition.to_dict(), max_depth=DEFINITION_DEPTH)
+    except (GateError, RecursionError) as refused:
+        name = definition.name.encode("utf-8", "replace").decode()
+        told = ToolDefinition(name=name, complexity=definition.complexity)
+        return told, f"its definition is refused: {sentence_of(refused)}"
+    return definition, ""
 
 
 def _ended(raised: Raised) -> Fault:
