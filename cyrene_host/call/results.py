@@ -13,7 +13,9 @@ from cyrene_sdk.types import Image, ToolResult
 
 __all__ = ["failed", "finished"]
 
-_DEFAULTS = ToolResult().__dict__
+_DEFAULTS: dict[str, Any] = {
+    name: field.get_default(call_default_factory=True) for name, field in ToolResult.model_fields.items()
+}
 _FIELDS = set(_DEFAULTS)
 _set_fields_set, _set_extra, _set_private = (
     vars(BaseModel)[slot].__set__ for slot in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
