@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 __all__ = ["Case", "Row", "kept", "measured", "options", "publish"]
 
@@ -25,7 +26,7 @@ _SCALES = {"us": 1e6, "ms": 1e3}
 class Case:
     """One thing to measure.
 
-    `call` is a plain or a coroutine function without arguments; `reach` the ratio to the limit that is
+    `call` is a function without arguments, whose result is awaited if it can be; `reach` the ratio to the limit that is
     wanted at most; `note` says what a reader must know to compare.
     """
 
@@ -75,18 +76,18 @@ async def measured(
     One sample is a batch of about `batch_ms`, divided by its calls. The garbage collector rests during
     batches and runs between rounds, the same for all.
     """
-    sizes = {case.name: await _batch_size(case, batch_ms, most_calls) for case in cases}
+    batches = [await _prepared(case, batch_ms, most_calls) for case in cases]
     samples: dict[str, list[float]] = {case.name: [] for case in cases}
     gc.collect()
     gc.disable()
     try:
         for _ in range(rounds):
-            for case in cases:
-                samples[case.name].append(await _seconds(case, sizes[case.name]) * _SCALES[unit])
+            for batch in batches:
+                samples[batch.case.name].append(await batch.seconds() * _SCALES[unit])
             gc.collect()
     finally:
         gc.enable()
-    return [_row(case, samples[case.name], samples[limit], unit, sizes[case.name]) for case in cases]
+    return [_row(batch, samples[batch.case.name], samples[limit], unit) for batch in batches]
 
 
 def publish(title: str, tables: Mapping[str, Sequence[Row]], *, packages: Sequence[str], as_json: bool) -> None:
@@ -121,36 +122,48 @@ def _markdown(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-async def _batch_size(case: Case, batch_ms: float, most_calls: int) -> int:
+@dataclass(frozen=True)
+class _Batch:
+    """As many calls of a case as one sample takes."""
+
+    case: Case
+    is_async: bool
+    calls: int
+
+    async def seconds(self) -> float:
+        """Run the calls; return the seconds of one."""
+        await asyncio.sleep(0)
+        turns = range(self.calls)
+        call: Callable[[], Any] = self.case.call
+        started = time.perf_counter()
+        if self.is_async:
+            for _ in turns:
+                await call()
+        else:
+            for _ in turns:
+                call()
+        return (time.perf_counter() - started) / self.calls
+
+
+async def _prepared(case: Case, batch_ms: float, most_calls: int) -> _Batch:
+    first = case.call()  # pays for what is made once, and tells whether there is something to await
+    if is_async := inspect.isawaitable(first):
+        await first
     calls = 1
-    await _seconds(case, 1)  # the first call pays for what is made once
     while True:
-        seconds = await _seconds(case, calls)
+        seconds = await _Batch(case, is_async, calls).seconds()
         wanted = int(max(1, min(most_calls, batch_ms / 1e3 / max(seconds, 1e-8))))
         if wanted < calls * 20:
-            return wanted
+            return _Batch(case, is_async, wanted)
         calls *= 20
 
 
-async def _seconds(case: Case, calls: int) -> float:
-    call = case.call
-    if inspect.iscoroutinefunction(call):
-        started = time.perf_counter()
-        for _ in range(calls):
-            await call()
-        return (time.perf_counter() - started) / calls
-    await asyncio.sleep(0)
-    started = time.perf_counter()
-    for _ in range(calls):
-        call()
-    return (time.perf_counter() - started) / calls
-
-
-def _row(case: Case, samples: list[float], limit: list[float], unit: str, calls: int) -> Row:
+def _row(batch: _Batch, samples: list[float], limit: list[float], unit: str) -> Row:
+    case = batch.case
     ratio = statistics.median(sample / base for sample, base in zip(samples, limit, strict=True))
     low, high = _quantile(samples, 0.1), _quantile(samples, 0.9)
     return Row(
-        case.name, unit, statistics.median(samples), low, high, ratio, case.reach, len(samples), calls, case.note
+        case.name, unit, statistics.median(samples), low, high, ratio, case.reach, len(samples), batch.calls, case.note
     )
 
 

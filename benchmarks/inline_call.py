@@ -18,6 +18,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -110,9 +111,7 @@ async def openai_agents() -> list[Case]:
     tool = function_tool(greet, timeout=TIMEOUT_S)
     context = ToolContext(context=None, tool_name="greet", tool_call_id="1", tool_arguments=text)
 
-    async def call() -> Any:
-        return await invoke_function_tool(function_tool=tool, context=context, arguments=text)
-
+    call = partial(invoke_function_tool, function_tool=tool, context=context, arguments=text)
     return [Case("openai-agents invoke_function_tool(timeout=30)", call, note="takes JSON text")]
 
 
@@ -142,15 +141,14 @@ async def cyrene(plain_file: Path, hooked_file: Path, hosts: AsyncExitStack) -> 
     plain = await hosts.enter_async_context(Host.open(plain_file))
     hooked = await hosts.enter_async_context(Host.open(hooked_file))
 
-    async def call() -> str:
-        return (await plain.call("greet", ARGUMENTS)).output
-
-    async def call_hooked() -> str:
-        return (await hooked.call("greet", ARGUMENTS)).output
-
     return [
-        Case("Host.call", call, reach=1.6, note="no hooks, audit off"),
-        Case("Host.call, one hook package", call_hooked, reach=2.0, note="before_call and after_call; audit off"),
+        Case("Host.call", partial(plain.call, "greet", ARGUMENTS), reach=1.6, note="no hooks, audit off"),
+        Case(
+            "Host.call, one hook package",
+            partial(hooked.call, "greet", ARGUMENTS),
+            reach=2.0,
+            note="before_call and after_call; audit off",
+        ),
     ]
 
 
@@ -160,7 +158,8 @@ async def rows(plain_file: Path, hooked_file: Path, chosen: argparse.Namespace) 
         ours = await cyrene(plain_file, hooked_file, hosts)
         cases = [*limits(), *ours, *await pydantic_ai(), *await openai_agents()]
         for case in cases:
-            greeting = await cast("Awaitable[str]", case.call())
+            answer = await cast("Awaitable[Any]", case.call())
+            greeting = getattr(answer, "output", answer)
             if greeting != GREETING:
                 raise SystemExit(f"{case.name} answered {greeting!r}, not {GREETING!r}")
         return await measured(
