@@ -173,11 +173,23 @@ def test_branches_that_multiply_are_refused_instead_of_closed_for_ever() -> None
     assert time.process_time() - started < 1
 
 
-def test_a_chain_of_many_references_is_no_loop() -> None:
-    chain = {f"a{i}": {"$ref": f"#/$defs/a{i + 1}"} for i in range(100)}
-    schema = CompiledSchema({**obj(x={"$ref": "#/$defs/a0"}), "$defs": {**chain, "a100": {"type": "integer"}}})
-    assert schema.is_valid({"x": 1})
-    assert not schema.is_valid({"x": "1"})
+def _chain(length: int, link: Any) -> dict[str, Any]:
+    """A recursive schema that takes `length` schemas to come down one level."""
+    links = {f"a{i}": link({"$ref": f"#/$defs/a{i + 1}"}) for i in range(length)}
+    end = obj(n={"$ref": "#/$defs/a0"})
+    return {**obj(n={"$ref": "#/$defs/a0"}), "$defs": {**links, f"a{length}": end}}
+
+
+@pytest.mark.parametrize("link", [lambda ref: ref, lambda ref: {"anyOf": [ref, {"type": "null"}]}])
+def test_a_chain_of_references_may_be_long_but_not_too_long(link: Any) -> None:
+    error = refused(_chain(1_900, link) if link({}) == {} else _chain(40, link))
+    assert error.what.endswith("leads through more than 32 schemas to one value")
+    value: dict[str, Any] = {}
+    for _ in range(62):
+        value = {"n": value}
+    schema = CompiledSchema(_chain(15, link))
+    assert schema.is_valid(value)
+    assert not schema.is_valid({"n": {"zz": 1}})
 
 
 def test_a_pattern_that_backtracks_elsewhere_is_checked_in_no_time() -> None:

@@ -93,7 +93,7 @@ class Survey:
             if type(target) is dict and id(target) not in self._seen:
                 self._visit(target, path, 1)
         if self.holders:
-            _refuse_idle_loops(self.holders, self.targets)
+            _check_chains(self.holders, self.targets)
 
     def _visit(self, schema: dict[str, Any], path: _Path, depth: int) -> None:
         self._seen.add(id(schema))
@@ -245,26 +245,34 @@ def _held(held: Any, shape: int) -> Iterable[tuple[Any, Any]]:
     return enumerate(held) if type(held) is list and shape is not _MAP else ()
 
 
-def _refuse_idle_loops(holders: Iterable[tuple[dict[str, Any], _Path]], targets: Mapping[int, Any]) -> None:
-    """Refuse references that lead back to themselves without descending into the value."""
-    done: set[int] = set()
+def _check_chains(holders: Iterable[tuple[dict[str, Any], _Path]], targets: Mapping[int, Any]) -> None:
+    """Refuse references that lead back to themselves, or too far, without descending into the value.
+
+    The validator recurses along such a chain at each level of a value: 1,900 references end the process.
+    """
+    heights: dict[int, int] = {}
     for holder, path in holders:
         target = targets[id(holder)]
-        if type(target) is not dict or _IN_PLACE.isdisjoint(target):
+        if type(target) is not dict or _IN_PLACE.isdisjoint(target) or id(holder) in heights:
             continue
-        above = {id(holder): in_place(holder, targets, negated=True)}
+        above = {id(holder): (holder, in_place(holder, targets, negated=True))}
         while above:
-            current = next(reversed(above))
-            for sub in above[current]:
-                if id(sub) in above:
-                    sentence = f"the reference {_shown(holder['$ref'])} leads back to itself and consumes nothing"
-                    raise _bad_reference(sentence, (path, "$ref"))
-                if id(sub) not in done:
-                    above[id(sub)] = in_place(sub, targets, negated=True)
-                    break
-            else:
-                done.add(current)
+            current, (schema, left) = next(reversed(above.items()))
+            sub = next((sub for sub in left if id(sub) not in heights), None)
+            if sub is None:
                 del above[current]
+                subs = in_place(schema, targets, negated=True)
+                heights[current] = 1 + max((heights[id(sub)] for sub in subs), default=0)
+                if heights[current] > MAX_DEPTH:
+                    raise _bad_chain(holder, path, f"leads through more than {MAX_DEPTH} schemas to one value")
+            elif id(sub) in above:
+                raise _bad_chain(holder, path, "leads back to itself and consumes nothing")
+            else:
+                above[id(sub)] = (sub, in_place(sub, targets, negated=True))
+
+
+def _bad_chain(holder: dict[str, Any], path: _Path, what: str) -> SchemaInvalidError:
+    return _bad_reference(f"the reference {_shown(holder['$ref'])} {what}", (path, "$ref"))
 
 
 def _has_structure(schema: Any) -> bool:
