@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cyrene_host import __version__
 from cyrene_host.cli.options import Choices, overrides_of
 from cyrene_host.cli.screen import Screen
+from cyrene_host.version import __version__
 
 __all__ = ["application"]
 
-_Names = Annotated[list[str] | None, typer.Argument(metavar="[PATH|NAME]...", show_default=False)]
+_Targets = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[PATH|NAME]...", help="Folders, or plugins by name; none means all.", show_default=False),
+]
 
 
 def application() -> typer.Typer:
@@ -29,8 +33,12 @@ def application() -> typer.Typer:
     plugins = typer.Typer(rich_markup_mode=None, invoke_without_command=True, callback=_plugins)
     plugins.command("list")(_plugins_list)
     app.add_typer(plugins, name="plugins")
-    for name, command in (("tools", _tools), ("call", _call), ("health", _health), ("why", _why)):
-        app.command(name)(command)
+    manifest = typer.Typer(rich_markup_mode=None, invoke_without_command=True, callback=_manifest)
+    manifest.command("build")(_manifest_build)
+    manifest.command("show")(_manifest_show)
+    app.add_typer(manifest, name="manifest")
+    for command in (_tools, _call, _health, _why, _new, _check, _doctor):
+        app.command(command.__name__.removeprefix("_"))(command)
     return app
 
 
@@ -114,3 +122,53 @@ def _why(context: typer.Context, names: Annotated[list[str], typer.Argument(meta
     from cyrene_host.cli.reasons import show_reasons
 
     return show_reasons(context.obj, names)
+
+
+def _new(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The plugin's name, such as my-weather.")],
+    parent: Annotated[Path, typer.Option("--dir", metavar="FOLDER", help="Where its folder goes.")] = Path("plugins"),
+) -> int:
+    """Write a plugin of your own, ready to edit."""
+    from cyrene_host.cli.new import make_plugin
+
+    return make_plugin(context.obj, name, parent)
+
+
+def _check(context: typer.Context, targets: _Targets = None) -> int:
+    """Say what is wrong with plugins, or could be better."""
+    from cyrene_host.cli.check import check_plugins
+
+    return check_plugins(context.obj, targets or [])
+
+
+def _doctor(context: typer.Context) -> int:
+    """Say what is wrong where nothing else works."""
+    from cyrene_host.cli.doctor import examine
+
+    return examine(context.obj)
+
+
+def _manifest(context: typer.Context) -> int:
+    """Plugins as data: cyrene-plugin.json."""
+    if context.invoked_subcommand is None:
+        context.obj.screen.answer(context.get_help())
+    return 0
+
+
+def _manifest_build(
+    context: typer.Context,
+    targets: _Targets = None,
+    only_check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 where one differs.")] = False,
+) -> int:
+    """Write cyrene-plugin.json into plugins' packages."""
+    from cyrene_host.cli.manifest import build_manifests
+
+    return build_manifests(context.obj, targets or [], only_check=only_check)
+
+
+def _manifest_show(context: typer.Context, name: Annotated[str, typer.Argument(help="A plugin's name.")]) -> int:
+    """Show the manifest that the host goes by."""
+    from cyrene_host.cli.manifest import show_manifest
+
+    return show_manifest(context.obj, name)
