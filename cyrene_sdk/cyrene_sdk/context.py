@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from contextvars import ContextVar
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cyrene_sdk.errors import NoCurrentCallError
 
 __all__ = ["CurrentCall", "current_call"]
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentCall:
+class CurrentCall(NamedTuple):
     """What a tool may know of the call it serves; the place of Go's `ctx`.
 
     `deadline` is on the clock of `time.monotonic()`, in seconds; None where nothing limits the call.
