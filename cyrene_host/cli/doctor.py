@@ -9,8 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from cyrene_host import __version__
 from cyrene_host.cli.options import Choices
+from cyrene_host.version import __version__
 
 __all__ = ["Symptom", "examine"]
 

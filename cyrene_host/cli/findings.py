@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple
 import jsonschema  # type: ignore[import-untyped]  # it ships no types
 from jsonschema.validators import validator_for  # type: ignore[import-untyped]  # as above
 
-from cyrene_host import __version__
 from cyrene_host.catalog.definitions import CatalogTool
 from cyrene_host.catalog.manifests import Manifest
 from cyrene_host.catalog.names import NamedTool, ToolNames
 from cyrene_host.catalog.schemas import CompiledSchema, SchemaInvalidError
 from cyrene_host.catalog.versions import VersionError, parse_range, parse_version
 from cyrene_host.host.tool_schemas import compile_schemas
+from cyrene_host.version import __version__
 from cyrene_sdk.types import PluginMetadata, ToolDefinition
 
 __all__ = ["Finding", "config_findings", "metadata_findings", "name_findings", "tool_findings"]

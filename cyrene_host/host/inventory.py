@@ -53,7 +53,7 @@ class Inventory:
                 none, all installed plugins are taken.
             config: cyrene.toml; None looks at `CYRENE_CONFIG`, then beside plugins.json.
             overrides: settings by dotted name, such as `tools.smart_select`, above file and environment.
-            only: describe no other plugin than this one and what it needs.
+            only: describe no other plugin than this one and what it needs; a name that no plugin has means all.
         Raises:
             PluginsFileError, SettingsError: a file that cannot be used, with all its faults.
         """
@@ -64,6 +64,9 @@ class Inventory:
         file = read_plugins_file(path) if path else _no_file(cwd)
         entry_points = read_entry_points()
         store = ManifestStore(settings.state_folder())
+        found = entry_points.plugins if file.entry_points == "all" else {}
+        names = {*found, *(entry.name for entry in file.entries)}
+        only = only if only in names else None
         catalog = Catalog.load(file, settings, entry_points=entry_points.plugins, store=store, only=only)
         return cls(settings, file, entry_points, store, catalog)
 
