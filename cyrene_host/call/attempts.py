@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from cyrene_sdk._worker.faults import Fault
+from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import DangerLevel, ToolDefinition
 
-__all__ = ["backoff_s", "may_retry"]
+__all__ = ["backoff_s", "may_have_acted", "may_retry"]
 
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 5.0
+
+
+_BEFORE_ACTING = frozenset({ErrorKind.INVALID_ARGUMENTS, ErrorKind.OVERLOADED, ErrorKind.UNKNOWN_TOOL})
+
+
+def may_have_acted(fault: Fault) -> bool:
+    """Return whether the attempt may have changed something in the world before it failed."""
+    return fault.retry != "transient" and fault.kind not in _BEFORE_ACTING
 
 
 def may_retry(fault: Fault, definition: ToolDefinition, danger: DangerLevel) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from cyrene_host.call.gate import ArgumentsRefused, read_arguments
 from cyrene_host.call.tool import CallableTool
 from cyrene_host.call.usage import usage
 from cyrene_host.catalog.schemas import Fault as SchemaFault
-from cyrene_host.catalog.secrets import Redactor
+from cyrene_host.catalog.secrets import MIN_REDACTED, Redactor
 from cyrene_host.errors import CallFailedError
 from cyrene_sdk._worker.faults import Fault
 from cyrene_sdk._worker.outcomes import Fields
@@ -18,18 +19,22 @@ __all__ = [
     "arguments_do_not_fit",
     "attempt_failed",
     "closed_without_approver",
+    "deadline_passed",
+    "hide",
     "not_permitted",
+    "not_ready",
     "queue_full",
     "redact_error",
     "redact_fields",
+    "returned_failure",
     "returns_do_not_fit",
     "schema_unusable",
 ]
 
+MESSAGE_BYTES = 1500
 MENDS = {
-    ErrorKind.INVALID_ARGUMENTS: "correct the arguments as the sentence says",
     ErrorKind.TIMEOUT: "ask for less, or let the operator raise tools.{name}.timeout_ms in the entry",
-    ErrorKind.TOOL_ERROR: "the tool's own error; the log has its traceback under the error id",
+    ErrorKind.TOOL_ERROR: "the tool says so itself; do as its words ask",
     ErrorKind.OVERLOADED: "call again later",
     ErrorKind.OUTPUT_INVALID: "the tool has to return a str, JSON, or a ToolResult: tell its author",
     ErrorKind.OUTPUT_TOO_LARGE: "ask for less, or let the tool return a part: at most 1 MiB",
@@ -74,7 +79,44 @@ def returns_do_not_fit(tool: CallableTool, faults: Iterable[SchemaFault]) -> Cal
     )
 
 
-def not_permitted(tool: CallableTool, why: str) -> CallFailedError:
+def not_ready(tool: CallableTool) -> CallFailedError:
+    """The plugin is still starting when the caller's deadline passes; the start goes on."""
+    return CallFailedError(
+        ErrorKind.PLUGIN_UNAVAILABLE,
+        "it is still starting, and the call's deadline has passed",
+        plugin=tool.provider.name,
+        where=f"tool '{tool.id}', start of its plugin",
+        mend="call again in a moment",
+        retryable=True,
+    )
+
+
+def deadline_passed(tool: CallableTool, fault: Fault | None, *, attempt: int, acted: bool) -> CallFailedError:
+    """The caller's deadline leaves no time for an attempt; `fault` is what became of the last one."""
+    last = f" after attempt {attempt}, which failed: {_fitting(tool, fault.message)}" if fault else " before it was run"
+    return CallFailedError(
+        ErrorKind.TIMEOUT,
+        f"tool '{tool.name}': the call's deadline passed{last}",
+        plugin=tool.provider.name,
+        where=f"tool '{tool.id}', deadline of the call",
+        mend="give the call more time",
+        retryable=True,
+        acted=acted,
+        trace=fault.trace if fault else "",
+    )
+
+
+def returned_failure(tool: CallableTool, fields: Fields) -> CallFailedError:
+    """The tool returned a result that says it failed."""
+    said = fields.get("error") or fields.get("output") or "it gave no reason"
+    return CallFailedError(
+        ErrorKind.TOOL_ERROR,
+        f"tool '{tool.name}' returned a failure: {said[:MESSAGE_BYTES]}",
+        plugin=tool.provider.name,
+    )
+
+
+def not_permitted(tool: CallableTool, why: str, *, trace: str = "") -> CallFailedError:
     """The operator's policy or a person said no."""
     return CallFailedError(
         ErrorKind.DENIED,
@@ -82,6 +124,7 @@ def not_permitted(tool: CallableTool, why: str) -> CallFailedError:
         plugin=tool.provider.name,
         where=f"tool '{tool.id}', danger '{tool.danger}'",
         mend="the operator decides this in cyrene.toml [danger]",
+        trace=trace,
     )
 
 
@@ -120,10 +163,15 @@ def attempt_failed(
     """The tool was entered and failed."""
     place = f", attempt {attempt} of {of}" if of > 1 else ""
     at = f" at {fault.path}" if fault.path else ""
-    mend = _usage(tool) if fault.reason else MENDS.get(fault.kind, "see the log under the error id")
+    if fault.reason:
+        mend = _usage(tool)
+    elif fault.trace:
+        mend = "its author has to look: the log has the traceback under the error id"
+    else:
+        mend = MENDS.get(fault.kind, "see the log under the error id")
     return CallFailedError(
         fault.kind,
-        f"tool '{tool.name}': {fault.message}",
+        f"tool '{tool.name}': {_fitting(tool, fault.message)}",
         plugin=tool.provider.name,
         where=f"tool '{tool.id}'{at}{place}",
         mend=mend.replace("{name}", tool.name),
@@ -154,6 +202,52 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, dict):
         return {redactor.redact(key): _redacted(part, redactor) for key, part in value.items()}
     return value
+
+
+def hide(error: CallFailedError, names: Collection[str], given: Iterable[object]) -> CallFailedError:
+    """Return an error for the log: the same, without the values of secret arguments.
+
+    Args:
+        names: the secret arguments.
+        given: the arguments as they came and as they were coerced.
+    """
+    words = {word for arguments in given for word in _secret_texts(names, arguments) if word}
+    redactor = Redactor(words)
+    short = sorted((word for word in words if len(word) < MIN_REDACTED), key=len, reverse=True)
+
+    def without(text: str) -> str:
+        text = redactor.redact(text)
+        for word in short:
+            text = text.replace(word, "***")
+        return text
+
+    return CallFailedError(error.kind, without(error.what), plugin=error.plugin, trace=without(error.trace))
+
+
+def _secret_texts(names: Collection[str], arguments: object) -> Iterator[str]:
+    try:
+        read = read_arguments(arguments)
+    except ArgumentsRefused:
+        return  # the error's sentence is the gate's, which shows no values
+    for name in names:
+        yield from _texts(read.get(name))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts and numbers in a JSON value, as an error's sentence may show them."""
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def _fitting(tool: CallableTool, message: str) -> str:
+    """A tool's own words without the plugin's secrets, and then short: half a secret would not be found."""
+    redactor = tool.provider.redactor
+    text = redactor.redact(message) if redactor else message
+    encoded = text.encode()
+    return text if len(encoded) <= MESSAGE_BYTES else encoded[:MESSAGE_BYTES].decode("utf-8", "ignore") + "…"
 
 
 def _usage(tool: CallableTool) -> str:

@@ -13,27 +13,32 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from cyrene_host.call.admission import QueueFullError
-from cyrene_host.call.attempts import backoff_s, may_retry
+from cyrene_host.call.attempts import backoff_s, may_have_acted, may_retry
 from cyrene_host.call.coerce import coerce
 from cyrene_host.call.context import CallContext
+from cyrene_host.call.failure_log import FailureLog
 from cyrene_host.call.failures import (
     arguments_do_not_fit,
     attempt_failed,
     closed_without_approver,
+    deadline_passed,
+    hide,
     not_permitted,
+    not_ready,
     queue_full,
     redact_error,
     redact_fields,
+    returned_failure,
     returns_do_not_fit,
     schema_unusable,
 )
 from cyrene_host.call.gate import ArgumentsRefused, read_arguments
 from cyrene_host.call.hooks import Hooks
 from cyrene_host.call.policy import ApprovalRequest, Approver
-from cyrene_host.call.results import failed, finished
+from cyrene_host.call.results import as_failure, failed, finished
 from cyrene_host.call.tool import CallableTool, ToolRuntime
 from cyrene_host.errors import CallFailedError
-from cyrene_sdk._worker.faults import Fault
+from cyrene_sdk._worker.faults import Fault, sentence_of, trace_of
 from cyrene_sdk._worker.outcomes import Fields
 from cyrene_sdk.context import CurrentCall
 from cyrene_sdk.types import ToolResult
@@ -60,7 +65,7 @@ class ToolIndex(Protocol):
 class _Call:
     """One call on its way."""
 
-    __slots__ = ("attempts", "context", "deadline", "id", "notes", "started")
+    __slots__ = ("acted", "attempts", "context", "deadline", "id", "notes", "started")
 
     def __init__(self, id_: str, context: CallContext, deadline_s: float | None) -> None:
         self.id = id_
@@ -68,7 +73,12 @@ class _Call:
         self.started = time.monotonic()
         self.deadline = None if deadline_s is None else self.started + deadline_s
         self.attempts = 0
+        self.acted = False
         self.notes: list[str] = []
+
+    @property
+    def is_late(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
 
     @property
     def duration_ms(self) -> int:
@@ -99,6 +109,7 @@ class Pipeline:
         self._approver = approver
         self._sleep = sleep
         self._random = random_
+        self._failures = FailureLog()
         self._prefix = f"call_{secrets.token_hex(6)}_"
         self._numbers = itertools.count(1)
 
@@ -108,20 +119,25 @@ class Pipeline:
         """Run one tool and return its checked result; see `Host.call`."""
         call = _Call(f"{self._prefix}{next(self._numbers):x}", context or LOCAL, deadline_s)
         tool: CallableTool | None = None
+        checked: dict[str, Any] = {}
         try:
             tool = self._tools.resolve(name)
             checked = self._checked(call, tool, arguments)
             if self._hooks.any_before_call:
                 await self._hooks.before_call(tool.id, copy.deepcopy(checked), call.context)
-            runtime = tool.provider.runtime or await tool.provider.ready()
-            if tool.decision != "allow":
-                await self._permit(call, tool, checked, runtime)
+            if tool.decision == "allow":
+                runtime = tool.provider.runtime or await self._ready(call, tool)
+            else:
+                runtime = await self._permitted(call, tool, checked)
             fields = await self._run(call, tool, checked, runtime)
+            if not fields["success"]:
+                error_id = self._tell(call, returned_failure(tool, fields), tool, (arguments, checked))
+                fields = as_failure(fields, tool.name, error_id, is_read_only=tool.definition.read_only)
             result = finished(
                 fields, tool.name, tool.provider.name, call.id, call.attempts, call.duration_ms, call.notes
             )
         except CallFailedError as error:
-            result = self._failed(call, error, tool, name)
+            result = self._failed(call, error, tool, name, (arguments, checked))
         if self._hooks.any_after_call:
             await self._hooks.after_call(tool.id if tool else name, result, call.context)
         return result
@@ -136,8 +152,8 @@ class Pipeline:
             # Where a person was asked, the tool has agreed before.
             validate = tool.decision == "allow"
             while True:
-                call.attempts += 1
                 limit_s = tool.limit_s if call.deadline is None else self._limit_s(call, tool)
+                call.attempts += 1
                 own = arguments if call.attempts == most else copy.deepcopy(arguments)
                 outcome = await runtime.call(tool.name, own, _current(call, limit_s), limit_s, validate)
                 if not isinstance(outcome, Fault):
@@ -161,16 +177,32 @@ class Pipeline:
             raise arguments_do_not_fit(tool, "schema", [f"{fault.path or '/'}: {fault.message}" for fault in faults])
         return checked
 
-    async def _permit(self, call: _Call, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime) -> None:
-        """Ask the tool, then a person; the time a person takes counts against no limit."""
+    async def _ready(self, call: _Call, tool: CallableTool) -> ToolRuntime:
+        """Return where the tool runs; start its plugin first if it waits for a call."""
+        try:
+            async with asyncio.timeout(None if call.deadline is None else self._limit_s(call, tool)):
+                return await tool.provider.ready()
+        except TimeoutError as late:
+            raise not_ready(tool) from late
+
+    async def _permitted(self, call: _Call, tool: CallableTool, arguments: dict[str, Any]) -> ToolRuntime:
+        """Ask the tool, then a person, and return where it runs; the time a person takes counts against no limit."""
         if tool.decision == "deny":
             raise not_permitted(tool, "the policy denies calls of this danger")
-        fault = await runtime.validate(tool.name, dict(arguments), _current(call, tool.limit_s), tool.limit_s)
+        runtime = tool.provider.runtime or await self._ready(call, tool)
+        limit_s = self._limit_s(call, tool)
+        fault = await runtime.validate(tool.name, copy.deepcopy(arguments), _current(call, limit_s), limit_s)
         if fault is not None:
             raise attempt_failed(tool, fault, attempt=0, of=0, acted=False, retryable=False)
         if self._approver is None:
             raise closed_without_approver(tool)
         asked = time.monotonic()
+        await self._ask(self._approver, call, tool, arguments)
+        if call.deadline is not None:
+            call.deadline += time.monotonic() - asked
+        return runtime
+
+    async def _ask(self, approver: Approver, call: _Call, tool: CallableTool, arguments: dict[str, Any]) -> None:
         request = ApprovalRequest(
             tool_id=tool.id,
             plugin=tool.provider.name,
@@ -180,10 +212,13 @@ class Pipeline:
             principal=call.context.principal,
             surface=call.context.surface,
         )
-        if not await self._approver(request):
+        try:
+            is_approved = await approver(request)
+        except Exception as error:  # a surface's own code: a question that failed is no yes
+            why = f"a person could not be asked: {sentence_of(error)}"
+            raise not_permitted(tool, why, trace=trace_of(error)) from error
+        if is_approved is not True:
             raise not_permitted(tool, "the person who was asked refused the call")
-        if call.deadline is not None:
-            call.deadline += time.monotonic() - asked
 
     async def _queue(self, call: _Call, tool: CallableTool) -> None:
         try:
@@ -197,47 +232,41 @@ class Pipeline:
         Raises:
             CallFailedError: there must not be another, or the caller's deadline comes first.
         """
+        call.acted = (call.acted or may_have_acted(fault)) and not tool.definition.read_only
         may = may_retry(fault, tool.definition, tool.danger)
+        if not may or call.attempts >= most:
+            retryable = may or fault.retry == "transient"
+            raise attempt_failed(tool, fault, attempt=call.attempts, of=most, acted=call.acted, retryable=retryable)
         wait_s = backoff_s(call.attempts, self._random())
-        in_time = call.deadline is None or time.monotonic() + wait_s < call.deadline
-        if not may or call.attempts >= most or not in_time:
-            raise self._given_up(call, tool, fault, most, may)
-        _log.info("tool '%s': attempt %d failed (%s); again in %.1f s", tool.id, call.attempts, fault.kind, wait_s)
-        await self._sleep(wait_s)
-
-    def _given_up(self, call: _Call, tool: CallableTool, fault: Fault, most: int, retry: bool) -> CallFailedError:
-        acted = fault.retry in ("unplanned", "timeout", "lost") or (fault.retry == "never" and not fault.reason)
-        return attempt_failed(
-            tool,
-            fault,
-            attempt=call.attempts,
-            of=most,
-            acted=acted and not tool.definition.read_only,
-            retryable=retry or fault.retry == "transient",
-        )
+        if call.deadline is None or time.monotonic() + wait_s < call.deadline:
+            _log.info("tool '%s': attempt %d failed (%s); again in %.1f s", tool.id, call.attempts, fault.kind, wait_s)
+            await self._sleep(wait_s)
+            if not call.is_late:
+                return
+        raise deadline_passed(tool, fault, attempt=call.attempts, acted=call.acted)
 
     def _limit_s(self, call: _Call, tool: CallableTool) -> float:
         if call.deadline is None:
             return tool.limit_s
-        return max(0.0, min(tool.limit_s, call.deadline - time.monotonic()))
+        left_s = call.deadline - time.monotonic()
+        if left_s <= 0:
+            raise deadline_passed(tool, None, attempt=0, acted=False)
+        return min(tool.limit_s, left_s)
 
-    def _failed(self, call: _Call, error: CallFailedError, tool: CallableTool | None, name: str) -> ToolResult:
-        error_id = f"err_{secrets.token_hex(4)}"
+    def _tell(self, call: _Call, error: CallFailedError, tool: CallableTool | None, given: tuple[object, ...]) -> str:
+        """Log a failure without the plugin's secrets and the call's secret arguments; return its error id."""
         if tool is not None and tool.provider.redactor is not None:
             redact_error(error, tool.provider.redactor)
-        _log.warning(
-            "call '%s' of '%s' from %s ended as %s [%s]: %s%s",
-            call.id,
-            tool.id if tool else name[:80],
-            call.context.surface,
-            error.kind,
-            error_id,
-            error.what,
-            f"\n{error.trace}" if error.trace else "",
-        )
+        shown = hide(error, tool.secret_arguments, given) if tool is not None and tool.secret_arguments else error
+        return self._failures.tell(call.id, tool.id if tool else "", call.context.surface, shown)
+
+    def _failed(
+        self, call: _Call, error: CallFailedError, tool: CallableTool | None, name: str, given: tuple[object, ...]
+    ) -> ToolResult:
+        error_id = self._tell(call, error, tool, given)
         return failed(
             error,
-            tool_name=tool.name if tool else name[:80],
+            tool_name=tool.name if tool else name[:80].encode("utf-8", "replace").decode(),
             plugin=tool.provider.name if tool else error.plugin or "",
             call_id=call.id,
             error_id=error_id,
@@ -265,7 +294,12 @@ def _current(call: _Call, limit_s: float) -> CurrentCall:
 
 def _fit_to_show(tool: CallableTool, fields: Fields) -> Fields:
     """Hold the data against the tool's own `returns`, and take the plugin's secrets out."""
-    if tool.returns is not None and "data" in fields and not tool.returns.is_valid(fields["data"]):
+    if (
+        tool.returns is not None
+        and fields["success"]
+        and "data" in fields
+        and not tool.returns.is_valid(fields["data"])
+    ):
         raise returns_do_not_fit(tool, tool.returns.faults(fields["data"]))
     redactor = tool.provider.redactor
     return fields if redactor is None else redact_fields(fields, redactor)

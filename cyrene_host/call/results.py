@@ -11,7 +11,7 @@ from cyrene_sdk._worker.outcomes import Fields
 from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import Image, ToolResult
 
-__all__ = ["failed", "finished"]
+__all__ = ["as_failure", "failed", "finished"]
 
 _DEFAULTS: dict[str, Any] = {
     name: field.get_default(call_default_factory=True) for name, field in ToolResult.model_fields.items()
@@ -34,13 +34,18 @@ def finished(
     values["duration_ms"] = duration_ms
     values["notes"] = notes + fields["notes"] if "notes" in fields else notes
     values["images"] = [Image(**image) for image in fields["images"]] if "images" in fields else []
-    if not fields["success"]:
-        values["error_kind"] = ErrorKind.TOOL_ERROR
-        values["error"] = (
-            fields.get("error") or fields.get("output") or f"the tool '{tool_name}' failed and gave no reason"
-        )
-        values["effect"] = fields.get("effect") or "unknown"
     return _trusted(values)
+
+
+def as_failure(fields: Fields, tool_name: str, error_id: str, *, is_read_only: bool) -> Fields:
+    """Complete the fields of a tool that answered that it failed."""
+    return {
+        **fields,
+        "error_kind": ErrorKind.TOOL_ERROR,
+        "error": fields.get("error") or fields.get("output") or f"the tool '{tool_name}' failed and gave no reason",
+        "error_id": error_id,
+        "effect": fields.get("effect") or ("none" if is_read_only else "unknown"),
+    }
 
 
 def failed(
