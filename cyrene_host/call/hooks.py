@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-import anyio
 import pluggy
 
 from cyrene_host.errors import CallFailedError
 from cyrene_sdk import hooks as specifications
-from cyrene_sdk._worker.faults import sentence_of
+from cyrene_sdk._worker.bounds import Bounds, Raised
+from cyrene_sdk._worker.faults import sentence_of, trace_of
 from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import ToolResult
 
 __all__ = ["Hooks"]
 
 LIMIT_S = 1.0
+GRACE_S = 0.1
 
 _log = logging.getLogger("cyrene.hooks")
 
@@ -49,6 +49,7 @@ class Hooks:
             ]
             for hook in ("before_call", "after_call", "plugin_state_changed")
         }
+        self._bounds = Bounds(grace_s=GRACE_S, most_threads=0)
         self.any_before_call = bool(self._callers["before_call"])
         self.any_after_call = bool(self._callers["after_call"])
 
@@ -59,7 +60,7 @@ class Hooks:
             CallFailedError: `denied`; a package raised.
         """
         for name, caller in self._callers["before_call"]:
-            raised = await _contained(
+            raised = await self._contained(
                 name, "before_call", caller, {"tool_id": tool_id, "arguments": arguments, "context": context}
             )
             if raised is not None:
@@ -73,31 +74,42 @@ class Hooks:
     async def after_call(self, tool_id: str, result: ToolResult, context: Any) -> None:
         """Tell every package the result."""
         for name, caller in self._callers["after_call"]:
-            await _contained(name, "after_call", caller, {"tool_id": tool_id, "result": result, "context": context})
+            values = {"tool_id": tool_id, "result": result, "context": context}
+            await self._contained(name, "after_call", caller, values)
 
     async def plugin_state_changed(self, plugin: str, old: str, new: str, reason: str) -> None:
         """Tell every package that a plugin's state changed."""
         change = {"plugin": plugin, "old": old, "new": new, "reason": reason}
         for name, caller in self._callers["plugin_state_changed"]:
-            await _contained(name, "plugin_state_changed", caller, change)
+            await self._contained(name, "plugin_state_changed", caller, change)
+
+    async def _contained(
+        self, name: str, hook: str, caller: Callable[..., Any], values: dict[str, Any]
+    ) -> BaseException | None:
+        """Call one package's hook; return what it raised, logged by name."""
+        started = time.monotonic()
+        try:
+            awaitables = [answer for answer in caller(**values) if inspect.isawaitable(answer)]
+        except BaseException as error:  # noqa: BLE001 - a hook is foreign code; SystemExit must not end the host
+            return _logged(name, hook, error)
+        try:
+            for awaitable in awaitables:
+                answer = await self._bounds.limited(_awaited(awaitable), LIMIT_S)
+                if type(answer) is Raised:
+                    return _logged(name, hook, answer.error)
+            is_late = time.monotonic() - started >= LIMIT_S
+        except TimeoutError:
+            is_late = True
+        if is_late:
+            _log.warning("hook '%s': %s took over %g s and is skipped", name, hook, LIMIT_S)
+        return None
 
 
-async def _contained(
-    name: str, hook: str, caller: Callable[..., list[Any]], values: dict[str, Any]
-) -> BaseException | None:
-    """Call one package's hook; return what it raised, logged by name."""
-    started = time.monotonic()
-    try:
-        for answer in caller(**values):
-            if inspect.isawaitable(answer):
-                with anyio.move_on_after(LIMIT_S):
-                    await answer
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:  # noqa: BLE001 - a hook is foreign code; SystemExit must not end the host
-        if not isinstance(error, specifications.CallRefusedError):
-            _log.exception("hook '%s': %s raised and is skipped", name, hook)
-        return error
-    if time.monotonic() - started >= LIMIT_S:
-        _log.warning("hook '%s': %s took over %g s and is skipped", name, hook, LIMIT_S)
-    return None
+async def _awaited(awaitable: Awaitable[Any]) -> None:
+    await awaitable
+
+
+def _logged(name: str, hook: str, error: BaseException) -> BaseException:
+    if not isinstance(error, specifications.CallRefusedError):
+        _log.error("hook '%s': %s raised and is skipped\n%s", name, hook, trace_of(error))
+    return error
