@@ -64,8 +64,8 @@ class Inventory:
         file = read_plugins_file(path) if path else _no_file(cwd)
         entry_points = read_entry_points()
         store = ManifestStore(settings.state_folder())
-        found = entry_points.plugins if file.entry_points == "all" else {}
-        names = {*found, *(entry.name for entry in file.entries)}
+        taken = entry_points.plugins if file.entry_points == "all" else {}
+        names = {*taken, *(entry.name for entry in file.entries)}
         only = only if only in names else None
         catalog = Catalog.load(file, settings, entry_points=entry_points.plugins, store=store, only=only)
         return cls(settings, file, entry_points, store, catalog)
