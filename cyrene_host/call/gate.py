@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from cyrene_sdk._worker.gate import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_NODES, GateError, Json, checked
 
@@ -141,7 +141,6 @@ def _parse(text: str) -> Any:
             object_pairs_hook=_object,
             parse_int=_integer,
             parse_float=_float,
-            parse_constant=_refuse_constant,
         )
     except json.JSONDecodeError as error:
         if _breaks_off(error):
@@ -204,7 +203,3 @@ def _float(token: str) -> float:
     if number in (float("inf"), float("-inf")):
         raise ArgumentsRefused("schema", "the arguments have a number that is too large")
     return number
-
-
-def _refuse_constant(token: str) -> NoReturn:
-    raise ArgumentsRefused("invalid_json", f"the arguments hold {token}, which is no JSON")

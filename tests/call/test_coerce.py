@@ -192,7 +192,7 @@ def test_lists_of_schemas_in_draft_07_are_read_by_place() -> None:
 
 
 def test_alternatives_for_one_type_are_not_chosen_between() -> None:
-    one, other = ({"type": "object", "properties": {"n": schema}} for schema in (INTEGER, {"type": "boolean"}))
+    one, other = ({"type": "object", "properties": {"n": schema}} for schema in (INTEGER, {}))
     assert read({"anyOf": [one, other]}, {"n": "7"}) is UNTOUCHED
 
 

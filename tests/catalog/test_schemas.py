@@ -49,6 +49,16 @@ def nested(keyword: str, levels: int, wrap: Any = lambda inner: inner) -> dict[s
             'the schema breaks JSON Schema: "x" is not of type "number"',
             "/properties/a/minimum",
         ),
+        (
+            {"allOf": [obj(a={"type": "strin"}), obj(b={})]},
+            'the schema breaks JSON Schema: "strin" cannot stand here',
+            "/allOf/0/properties/a/type",
+        ),
+        (
+            {"allOf": [{"patternProperties": {"(": {}}}, obj(b={})]},
+            'the pattern "(" is no regular expression that matches in linear time',
+            "/allOf/0/patternProperties/(",
+        ),
         ({"properties": []}, 'the schema breaks JSON Schema: [] is not of type "object"', "/properties"),
         (
             obj(a={"$ref": "http://127.0.0.1:9/evil.json"}),
@@ -62,6 +72,11 @@ def nested(keyword: str, levels: int, wrap: Any = lambda inner: inner) -> dict[s
         ),
         (obj(a={"$ref": "#name"}), "the reference '#name' leads out of the schema", "/properties/a/$ref"),
         (obj(a={"$ref": "#/$defs/None"}), "the reference '#/$defs/None' leads to nothing", "/properties/a/$ref"),
+        (
+            {**obj(a={"$ref": "#/required/0/x"}), "required": ["a"]},
+            "the reference '#/required/0/x' leads to nothing",
+            "/properties/a/$ref",
+        ),
         (obj(a={"$dynamicRef": "#/$defs/a"}), "the schema uses '$dynamicRef'", "/properties/a/$dynamicRef"),
         (obj(a={"$id": "http://x/y"}), "a '$id' inside the schema begins another document", "/properties/a/$id"),
         ({"$ref": "#"}, "the reference '#' leads back to itself and consumes nothing", "/$ref"),
@@ -366,6 +381,17 @@ CLOSING: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
         [{"x": 1, "zz": 1}],
         [{"x": "1", "y": 1}],
     ),
+    "other keys of one branch": (
+        {"allOf": [{"properties": {"p": A}, "additionalProperties": B}, {"properties": {"q": {}}}]},
+        [{"p": {"x": 1}, "r": {"y": "1"}}],
+        [{"p": {"x": 1, "y": "1"}}, {"r": {"x": 1}}],
+    ),
+    "a branch that only requires": ({"allOf": [A, {"required": ["b"]}]}, [{"b": 1}], [{"x": 1}, {"b": 1, "c": 1}]),
+    "a name for the document": (
+        {"$id": "http://x/y", "anyOf": [{"$ref": "#/$defs/A"}, B], "$defs": {"A": A}},
+        [{"x": 1}, {"y": "1"}],
+        [{"z": 1}],
+    ),
     "a reference out of the usual places": (
         {**obj(m={"$ref": "#/x-models/A~1b%25"}), "x-models": {"A/b%": A}},
         [{"m": {"x": 1}}],
@@ -571,15 +597,34 @@ def test_of_a_very_large_value_the_first_fault_is_named_soon(value: list[Any]) -
     assert fault == Fault(f"/a/{value.index(0)}", "must be a string, not a number", "type")
 
 
+def _deeper(value: dict[str, Any], levels: int) -> dict[str, Any]:
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "type_name"),
+    [(None, "null"), (True, "a boolean"), ([], "an array"), ({}, "an object"), (1.5, "a number")],
+)
+def test_a_fault_names_the_type_that_was_found(value: object, type_name: str) -> None:
+    [fault] = CompiledSchema(obj(a={"type": "string"})).faults({"a": value})
+    assert fault.message == f"must be a string, not {type_name}"
+
+
+def test_without_declared_keys_none_are_suggested() -> None:
+    schema = CompiledSchema({"unevaluatedProperties": False, "patternProperties": {"^x": {}}})
+    assert schema.faults({"a": 1})[0].message == "unexpected key 'a'; none are known here"
+
+
 def test_alternatives_that_multiply_do_not_hang() -> None:
     both = {"anyOf": [{"$ref": "#/$defs/n"}, {"$ref": "#/$defs/m"}]}
     node = {"properties": {"a": both, "z": {"minimum": 5}}}
     schema = CompiledSchema({**obj(n={"$ref": "#/$defs/n"}), "$defs": {"n": node, "m": node}})
-    value: dict[str, Any] = {"z": 1}
-    for _ in range(60):
-        value = {"a": value}
+    value = _deeper({"z": 1}, 60)
     started = time.process_time()
     [fault] = schema.faults({"n": value})
+    assert schema.faults({"n": _deeper({"z": 5}, 60)}) == []
     assert time.process_time() - started < 0.3  # every way is 2**60
     assert fault == Fault("", "the value does not fit the schema; it is too large to say where", "schema")
 

@@ -63,11 +63,10 @@ def explain(
     try:
         if sum(itertools.islice(evaluations(enforced, value), _MAX_EVALUATIONS)) < _MAX_EVALUATIONS:
             return _bounded(validator.iter_errors(value), enforced)
-        if validator.is_valid(value):
-            return []
-        if is_explosive:
-            return [Fault("", "the value does not fit the schema; it is too large to say where", "schema")]
-        return _first(validator, enforced, value)
+        if not is_explosive:
+            return _first(validator, enforced, value)
+        fault = Fault("", "the value does not fit the schema; it is too large to say where", "schema")
+        return [] if validator.is_valid(value) else [fault]
     except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
         return [Fault("", f"the value cannot be checked ({type(error).__name__})", "schema")]
 
