@@ -174,8 +174,6 @@ def _breaks_off(error: json.JSONDecodeError) -> bool:
     """Whether every way to go on with this text would have been longer."""
     if error.msg.startswith("Unterminated string"):
         return True
-    if error.msg == "Extra data":
-        return False
     if error.msg.startswith("Invalid \\"):
         return _CUT_ESCAPE.fullmatch(error.doc, error.doc.rindex("\\")) is not None
     cut = _CUT_LITERAL if error.msg == "Expecting value" else _CUT_NUMBER

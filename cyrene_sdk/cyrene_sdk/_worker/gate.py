@@ -73,7 +73,8 @@ def checked(
     try:
         return _small_copy(value, max_bytes, max_depth, max_nodes)
     except _NotSmallError:
-        return _Walk(max_bytes, max_depth, max_nodes).copy(value)
+        pass  # outside this block, so that a refusal does not carry this error along
+    return _Walk(max_bytes, max_depth, max_nodes).copy(value)
 
 
 class _NotSmallError(Exception):
@@ -84,7 +85,8 @@ def _flat_copy(value: dict[Any, Any]) -> dict[str, Any] | None:
     """The copy of a small object of short ASCII texts, integers and literals: no size to add up, no depth to watch."""
     if len(value) > _SMALL_ENTRIES:
         return None
-    for key, leaf in value.items():
+    copy = value.copy()  # first: a thread of plugin code may change the original meanwhile
+    for key, leaf in copy.items():
         if type(key) is not str or not key.isascii() or len(key) > _SMALL_TEXT:
             return None
         kind = type(leaf)
@@ -96,7 +98,7 @@ def _flat_copy(value: dict[Any, Any]) -> dict[str, Any] | None:
                 return None
         elif kind is not bool and leaf is not None:
             return None
-    return value.copy()
+    return copy
 
 
 def _small_copy(value: object, max_bytes: int, max_depth: int, max_nodes: int) -> Json:
