@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from enum import StrEnum
@@ -71,13 +72,12 @@ class Wire(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object (plain dicts, lists, strings, numbers) that `to_json` writes."""
         written: dict[str, Any] = {}
-        for name, field in type(self).model_fields.items():
-            key = field.serialization_alias or name
+        for name, (key, default) in _written_as(type(self)).items():
             value = getattr(self, name)
             if name in self.GO_ZERO and name not in self.model_fields_set:
                 if key in self.ALWAYS:
                     written[key] = self.GO_ZERO[name]
-            elif key in self.ALWAYS or value != field.get_default(call_default_factory=True):
+            elif key in self.ALWAYS or value != default:
                 written[key] = _plain(value)
         return written
 
@@ -275,6 +275,13 @@ class ToolProgress(Wire):
     message: str = ""
     error: str = ""
     result: ToolResult | None = None
+
+
+@functools.cache  # pydantic reads the signature of a default's factory each time: 1 ms for one ToolDefinition
+def _written_as(model: type[Wire]) -> dict[str, tuple[str, Any]]:
+    """The JSON key and the default of each field."""
+    fields = model.model_fields.items()
+    return {name: (f.serialization_alias or name, f.get_default(call_default_factory=True)) for name, f in fields}
 
 
 def _refuse(constant: str) -> None:
