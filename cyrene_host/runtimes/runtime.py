@@ -24,6 +24,11 @@ class Runtime(ToolRuntime, Protocol):
         ...
 
     @property
+    def pid(self) -> int | None:
+        """The process it runs in, where that is another than the host's."""
+        ...
+
+    @property
     def checks_config(self) -> bool:
         """Whether the loaded plugin compares its configuration with a model of its own."""
         ...
@@ -52,6 +57,10 @@ class Runtime(ToolRuntime, Protocol):
         """Let the plugin release what it holds."""
         ...
 
-    async def close(self) -> None:
-        """Take the place itself down; the last thing, also after a failed stage."""
+    async def close(self, drain_s: float = 0.0) -> None:
+        """Take the place itself down; the last thing, also after a failed stage.
+
+        Args:
+            drain_s: seconds that calls under way have to finish.
+        """
         ...

@@ -1,29 +1,34 @@
-"""One plugin's life: its stages in order, its state, and what a call needs of it."""
+"""One plugin's life: its state, what starts, stops and restarts it, and what a call needs of it."""
 
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import anyio
 
 from cyrene_host.call.admission import Admission
 from cyrene_host.catalog.catalog import CatalogPlugin
 from cyrene_host.catalog.entries import Limits
 from cyrene_host.catalog.manifests import Manifest, ManifestStore
-from cyrene_host.catalog.schemas import CompiledSchema, SchemaInvalidError
 from cyrene_host.catalog.secrets import Redactor
-from cyrene_host.catalog.state import CALLABLE_STATES, PluginState
+from cyrene_host.catalog.state import PluginState
 from cyrene_host.errors import CallFailedError
-from cyrene_host.runtimes.inline import InlineRuntime
+from cyrene_host.runtimes.process import WorkerLostError
 from cyrene_host.runtimes.runtime import Runtime
-from cyrene_sdk._worker.contract import CONTRACT
+from cyrene_host.supervise.marks import FailureMarks
+from cyrene_host.supervise.restarts import MOST_RESTARTS, WITHIN_S, Restarts
+from cyrene_host.supervise.stages import Stages
 from cyrene_sdk._worker.faults import StageError
 from cyrene_sdk.errors import CyreneError, ErrorKind
 from cyrene_sdk.protocols import HostAPI, PluginConfig
 
 __all__ = ["Life", "Surroundings"]
+
+FAILED_CHECKS = 3
+DRAIN_S = 5.0
 
 _log = logging.getLogger("cyrene.plugins")
 
@@ -34,44 +39,63 @@ class Surroundings:
 
     Args:
         store: keeps a manifest that the live definitions correct.
+        marks: remembers which plugins nobody tries to start any more.
+        place: makes a new place for a plugin's code; told whom to tell when it is lost.
         api: makes the plugin's access to the host.
         announce: told each change of state: plugin, old, new, reason.
         redefined: told the name of a plugin whose live definitions differ from its manifest.
         activate: starts a plugin that waits for its first call, with what it depends on.
+        spawn: runs a function in a task that the host owns.
+        sleep, clock: replaced in tests.
     """
 
     store: ManifestStore
+    marks: FailureMarks
+    place: Callable[[CatalogPlugin, Limits, Callable[[str], None]], Runtime]
     api: Callable[[str], HostAPI]
     announce: Callable[[str, str, str, str], Awaitable[None]]
     redefined: Callable[[str], None]
     activate: Callable[[str], Awaitable[None]]
+    spawn: Callable[..., None]
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    clock: Callable[[], float] = time.monotonic
 
 
-@dataclass(slots=True)
 class Life:
     """One plugin from discovered to stopped; the provider behind its tools.
 
-    `error` and `stage` say what went wrong last, `stage_s` how many seconds each stage took.
+    Attributes:
+        runtime: where calls go; None unless it is started or degraded.
+        error: what went wrong last.
+        retry_at: when a restarting plugin is tried again, in seconds since the epoch.
     """
 
-    record: CatalogPlugin
-    limits: Limits
-    config: PluginConfig
-    redactor: Redactor | None
-    surroundings: Surroundings
-    admission: Admission = field(init=False)
-    runtime: Runtime | None = field(init=False, default=None)
-    state: PluginState = field(init=False)
-    error: CyreneError | None = field(init=False)
-    stage: str = field(init=False)
-    stage_s: dict[str, float] = field(init=False, default_factory=dict)
-    last_healthy: float | None = field(init=False, default=None)
-    _place: Runtime | None = field(init=False, default=None)
-    _is_initialised: bool = field(init=False, default=False)
-
-    def __post_init__(self) -> None:
-        self.admission = Admission(concurrency=self.limits.concurrency, queue_size=self.limits.queue_size)
-        self.state, self.error, self.stage = self.record.state, self.record.error, self.record.stage
+    def __init__(
+        self,
+        record: CatalogPlugin,
+        *,
+        limits: Limits,
+        config: PluginConfig,
+        redactor: Redactor | None,
+        surroundings: Surroundings,
+    ) -> None:
+        self.record = record
+        self.limits = limits
+        self.redactor = redactor
+        self.admission = Admission(concurrency=limits.concurrency, queue_size=limits.queue_size)
+        self.runtime: Runtime | None = None
+        self.state = record.state
+        self.error: CyreneError | None = record.error
+        self.last_healthy: float | None = None
+        self.retry_at: float | None = None
+        self._around = surroundings
+        self._stages = Stages(record, limits, config)
+        self._restarts = Restarts(surroundings.clock)
+        self._place: Runtime | None = None
+        self._failed_checks = 0
+        marked = surroundings.marks.find(record) if record.state is PluginState.DISCOVERED else None
+        if marked is not None:
+            self.state, self.error = PluginState.FAILED, self._given_up(marked)
 
     @property
     def name(self) -> str:
@@ -79,161 +103,192 @@ class Life:
         return self.record.name
 
     @property
+    def stage(self) -> str:
+        """The last stage that it came to."""
+        return self._stages.stage
+
+    @property
+    def stage_s(self) -> dict[str, float]:
+        """Seconds that each stage took."""
+        return self._stages.seconds
+
+    @property
     def abandoned(self) -> int:
         """How many given-up calls still run."""
         return self._place.abandoned if self._place else 0
+
+    @property
+    def pid(self) -> int | None:
+        """Its worker's process id, while it has one."""
+        return self._place.pid if self._place else None
 
     async def ready(self) -> Runtime:
         """Return the runtime of the started plugin; start it first if it waits for a call.
 
         Raises:
-            CallFailedError: `plugin_unavailable`, with the state and its cause.
+            CallFailedError: `plugin_unavailable`, with the state, its cause, and when it is tried again.
         """
-        if self.state in (PluginState.DISCOVERED, PluginState.STARTING):
-            await self.surroundings.activate(self.name)
+        if self.state in (PluginState.DISCOVERED, PluginState.STARTING, PluginState.LOADED):
+            await self._around.activate(self.name)
         if self.runtime is not None:
             return self.runtime
         cause = f": {self.error.what}" if self.error else ""
+        again = f"; it is tried again in {max(0.0, self.retry_at - time.time()):.0f} s" if self.retry_at else ""
         raise CallFailedError(
             ErrorKind.PLUGIN_UNAVAILABLE,
-            f"it is {self.state}{cause}",
+            f"it is {self.state}{cause}{again}",
             plugin=self.name,
             where=self.error.where if self.error else None,
             mend=(self.error.mend if self.error else None) or "`cyrene health` tells more",
+            retryable=self.state is PluginState.RESTARTING,
         )
 
     async def start(self) -> None:
         """Go through load, init, start and tools; on failure undo what was done and be `failed`."""
-        if self.state is not PluginState.DISCOVERED:
-            return
-        await self._become(PluginState.STARTING, "it is wanted")
-        try:
-            await self._go_through_stages()
-        except StageError as failure:
-            await self._undo(failure)
-        else:
-            self.runtime = self._place
-            self.last_healthy = time.time()
-            await self._become(PluginState.STARTED, "start ended")
+        if self.state is PluginState.DISCOVERED:
+            await self._become(PluginState.STARTING, "it is wanted")
+            await self._bring_up()
 
-    async def stop(self, limit_s: float) -> None:
-        """Stop the plugin, if its `init` ended; the state is `stopped` only if `stop` ended well."""
-        if self.runtime is None:
+    async def stop(self, limit_s: float, state: PluginState = PluginState.STOPPED) -> None:
+        """Stop the plugin and be in `state`; if its `stop` fails it stays `stopping`.
+
+        Args:
+            limit_s: seconds that are left for it, beside its own limit.
+        """
+        self.retry_at = None
+        if self._place is None:
+            if self.state in (PluginState.RESTARTING, PluginState.DISCOVERED, PluginState.FAILED):
+                await self._become(state, "it is told to")
             return
         await self._become(PluginState.STOPPING, "it is told to")
-        self.runtime = None
-        if await self._release(min(limit_s, self.limits.stop_s)):
-            await self._become(PluginState.STOPPED, "stop ended")
+        if await self._take_down(min(limit_s, self.limits.stop_s), drain_s=min(limit_s, DRAIN_S)):
+            await self._become(state, "stop ended")
+
+    async def reset(self) -> None:
+        """Be as before the first start: a person wants it tried again."""
+        self._restarts.forget()
+        self._around.marks.clear(self.name)
+        self.error = self.record.error
+        await self._become(self.record.state, "a person wants it tried again")
 
     async def check(self) -> None:
-        """Ask a started plugin for its health; one that is not well is `degraded`."""
-        if self.runtime is None:
+        """Ask a started plugin for its health: one failure makes it `degraded`, three in a row restart it.
+
+        A plugin that is busy with calls and gives no answer in time is not unhealthy.
+        """
+        place = self.runtime
+        if place is None:
             return
-        started = time.monotonic()
         try:
-            await self.runtime.health(self.limits.health_timeout_s)
+            await self._stages.check(place)
         except StageError as failure:
-            self._blame(failure)
-            if self.state is not PluginState.DEGRADED:
-                await self._become(PluginState.DEGRADED, failure.what)
-        else:
-            self.last_healthy = time.time()
-            if self.state is PluginState.DEGRADED:
-                self.error = None
-                await self._become(PluginState.STARTED, "its health check passes again")
-        self.stage_s["health"] = time.monotonic() - started
+            if self.runtime is place and not (failure.timed_out and self.admission.is_busy):
+                await self._failed_check(failure)
+            return
+        self._failed_checks = 0
+        self.last_healthy = time.time()
+        if self.state is PluginState.DEGRADED:
+            self.error = None
+            await self._become(PluginState.STARTED, "its health check passes again")
 
     async def refuse(self, cause: CyreneError) -> None:
         """Be incompatible because of a plugin that this one needs."""
         self.record.fail(PluginState.INCOMPATIBLE, cause, "check")
-        self.error, self.stage = cause, "check"
+        self.error = cause
         await self._become(PluginState.INCOMPATIBLE, cause.what)
 
-    async def _go_through_stages(self) -> None:
-        source = self.record.source
-        assert source is not None, "a plugin without code is never discovered"
-        limits = self.limits
-        place = self._place = InlineRuntime(source, grace_s=limits.kill_grace_s, threads=limits.concurrency)
-        with self._timed("load"):
-            metadata = await place.load(limits.load_s)
-        with self._timed("init"):
-            self._check_config(place)
-            await place.init(self.config, limits.init_s)
-        self._is_initialised = True
-        self.state = PluginState.LOADED
-        with self._timed("start"):
-            await place.start(self.surroundings.api(self.name), limits.start_s)
-        with self._timed("tools"):
-            listing = await place.tools(limits.start_s)
-        known = self.record.manifest
-        live = Manifest(
-            sdk_contract=CONTRACT,
-            python=f"{sys.version_info.major}.{sys.version_info.minor}",
-            attribute=known.attribute if known else source.attribute,
-            metadata=metadata,
-            tools=tuple(listing.definitions),
-            tool_faults=listing.faults,
-            config_schema=known.config_schema if known else None,
-        )
-        changes = self.surroundings.store.keep(source, self.name, live)
+    async def _bring_up(self) -> None:
+        place = self._place = self._around.place(self.record, self.limits, self._lost)
+        try:
+            live = await self._stages.up(place, self._around.api(self.name))
+        except WorkerLostError as failure:
+            self._blame(failure)
+            await self._recover(failure.what)
+        except StageError as failure:
+            self._blame(failure)
+            _log.error("%s%s", self.error, f"\n{failure.trace}" if failure.trace else "")
+            await self._take_down(self.limits.stop_s)
+            await self._become(PluginState.FAILED, failure.what)
+        except BaseException:  # the host is closing while the plugin starts
+            await self._take_down(self.limits.stop_s)
+            raise
+        else:
+            self._compare(live)
+            self.runtime, self.error, self.retry_at = place, None, None
+            self._failed_checks, self.last_healthy = 0, time.time()
+            await self._become(PluginState.STARTED, "start ended")
+
+    def _lost(self, why: str) -> None:
+        """The place is gone, or has to be replaced: called by it, at most once."""
+        if self.runtime is None:
+            return  # a stage is under way and fails by itself
+        self.runtime = None
+        self.error = self._placed(WorkerLostError(why, stage="health"))
+        self._around.spawn(self._recover, why)
+
+    async def _recover(self, why: str) -> None:
+        """Start again after a wait, or give up."""
+        wait_s = self._restarts.next_wait_s()
+        if wait_s is None:
+            self.error = self._given_up(why)
+            self._around.marks.mark(self.record, why)
+            _log.error("%s", self.error)
+            await self._become(PluginState.FAILED, self.error.what)
+            await self._take_down(self.limits.stop_s)
+            return
+        self.retry_at = time.time() + wait_s
+        _log.warning("plugin '%s': %s; it is started again in %g s", self.name, why, wait_s)
+        await self._become(PluginState.RESTARTING, why)
+        await self._take_down(self.limits.stop_s, drain_s=DRAIN_S)
+        await self._around.sleep(wait_s)
+        if self.state is PluginState.RESTARTING:
+            await self._bring_up()
+
+    async def _failed_check(self, failure: StageError) -> None:
+        self._failed_checks += 1
+        self._blame(failure)
+        if self._failed_checks >= FAILED_CHECKS:
+            self._lost(f"{FAILED_CHECKS} health checks in a row failed, the last: {failure.what}")
+        elif self.state is not PluginState.DEGRADED:
+            await self._become(PluginState.DEGRADED, failure.what)
+
+    async def _take_down(self, limit_s: float, *, drain_s: float = 0.0) -> bool:
+        """Stop what was initialised and take the place down; return whether `stop` ended well."""
+        self.runtime = None
+        place, self._place = self._place, None
+        if place is None:
+            return True
+        is_well = True
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._stages.down(place, limit_s)
+            except WorkerLostError:
+                pass  # what is gone needs no stop
+            except StageError as failure:
+                is_well = False
+                _log.error("%s", self._placed(failure))
+                self.error = self.error or self._placed(failure)
+            await place.close(drain_s)
+        return is_well
+
+    def _compare(self, live: Manifest) -> None:
+        """Keep the live definitions where they differ from the manifest."""
+        assert self.record.source is not None
+        changes = self._around.store.keep(self.record.source, self.name, live)
         if changes:
             note = f"plugin '{self.name}' says otherwise than its manifest, which is replaced: {'; '.join(changes)}"
             self.record.notes.append(note)
             _log.warning("%s", note)
             self.record.describe(live)
-            self.surroundings.redefined(self.name)
+            self._around.redefined(self.name)
 
-    def _check_config(self, place: Runtime) -> None:
-        """Hold the entry's `config` against the plugin's schema, where the plugin does not do so itself."""
-        schema = self.record.manifest.config_schema if self.record.manifest else None
-        if not schema or place.checks_config:
-            return
-        try:
-            faults = CompiledSchema(schema, close=False).faults(dict(self.config))
-        except SchemaInvalidError as error:
-            raise StageError(
-                f"its config_schema cannot be used: {error.what}", stage="init", mend=error.mend
-            ) from error
-        if faults:
-            told = "; ".join(f"{fault.path or '/'}: {fault.message}" for fault in faults)
-            raise StageError(
-                f"the configuration does not fit: {told}",
-                stage="init",
-                pointers=tuple((fault.path, fault.message) for fault in faults),
-                mend="correct the `config` of the plugin's entry",
-            )
-
-    def _timed(self, stage: str) -> _Timed:
-        self.stage = stage
-        return _Timed(self.stage_s, stage)
-
-    async def _undo(self, failure: StageError) -> None:
-        self._blame(failure)
-        _log.error("%s%s", self.error, f"\n{failure.trace}" if failure.trace else "")
-        await self._release(self.limits.stop_s)
-        await self._become(PluginState.FAILED, failure.what)
-
-    async def _release(self, limit_s: float) -> bool:
-        """Stop what was initialised and take the place down; return whether `stop` ended well."""
-        place, self._place = self._place, None
-        if place is None:
-            return True
-        is_well = True
-        if self._is_initialised:
-            self._is_initialised = False
-            try:
-                with _Timed(self.stage_s, "stop"):
-                    await place.stop(limit_s)
-            except StageError as failure:
-                is_well = False
-                _log.error("%s", self._placed(failure))
-                if self.error is None:
-                    self._blame(failure)
-        await place.close()
-        return is_well
+    def _given_up(self, why: str) -> CyreneError:
+        what = f"it is not started any more after {MOST_RESTARTS} restarts within {WITHIN_S / 60:.0f} minutes; last: {why}"
+        mend = f"mend it, then `cyrene plugins restart {self.name}`; a new version or config is tried too"
+        return CyreneError(what, plugin=self.name, where=self.record.place, mend=mend)
 
     def _blame(self, failure: StageError) -> None:
-        self.error, self.stage = self._placed(failure), failure.stage
+        self.error = self._placed(failure)
 
     def _placed(self, failure: StageError) -> CyreneError:
         """Say of which plugin, version and source a stage's error is."""
@@ -254,23 +309,4 @@ class Life:
     async def _become(self, state: PluginState, reason: str) -> None:
         old, self.state = self.state, state
         _log.info("plugin '%s' is %s (was %s): %s", self.name, state, old, reason)
-        await self.surroundings.announce(self.name, old, state, reason)
-
-    @property
-    def is_callable(self) -> bool:
-        """Whether its tools are offered."""
-        return self.state in CALLABLE_STATES
-
-
-class _Timed:
-    """Notes the seconds that a stage took, also when it fails."""
-
-    def __init__(self, stage_s: dict[str, float], stage: str) -> None:
-        self._stage_s = stage_s
-        self._stage = stage
-
-    def __enter__(self) -> None:
-        self._started = time.monotonic()
-
-    def __exit__(self, *exc: object) -> None:
-        self._stage_s[self._stage] = time.monotonic() - self._started
+        await self._around.announce(self.name, old, state, reason)

@@ -1,23 +1,39 @@
-"""`python -m cyrene_sdk._worker describe --fd N`: request as JSON on stdin, answer as JSON on descriptor N."""
+"""The processes that the host starts with `python -m cyrene_sdk._worker`: `describe`, `keep` and `serve`."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import socket
 import sys
-
-from cyrene_sdk._worker.describe import answer
 
 
 def main() -> None:
-    """Answer one request and end, whatever threads the plugin left behind."""
+    """Do one of the three, over the descriptor that is given, and end whatever threads a plugin left behind."""
     parser = argparse.ArgumentParser(prog="cyrene_sdk._worker")
-    parser.add_argument("command", choices=["describe"])
-    parser.add_argument("--fd", type=int, required=True, help="descriptor that receives the answer")
+    parser.add_argument("command", choices=["describe", "keep", "serve"])
+    parser.add_argument("--fd", type=int, required=True, help="descriptor of the answer, of the host, or of the link")
+    parser.add_argument("--lifeline", type=int, help="of a worker: the pipe that ends with the keeper")
     arguments = parser.parse_args()
+    if arguments.command == "describe":
+        _describe(arguments.fd)
+    elif arguments.command == "keep":
+        from cyrene_sdk._worker.keeper import keep  # a described plugin needs none of it
+
+        keep(socket.socket(fileno=arguments.fd))
+    else:
+        from cyrene_sdk._worker.process import become_worker  # likewise
+
+        become_worker(arguments.fd, arguments.lifeline)
+
+
+def _describe(descriptor: int) -> None:
+    """Answer the request on standard input."""
+    from cyrene_sdk._worker.describe import answer  # a keeper needs none of it
+
     text = json.dumps(answer(json.load(sys.stdin)))
-    with os.fdopen(arguments.fd, "w", encoding="utf-8") as pipe:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as pipe:
         pipe.write(text)
     sys.stdout.flush()
     os._exit(0)  # a plugin's non-daemon thread or atexit hook must not keep this process

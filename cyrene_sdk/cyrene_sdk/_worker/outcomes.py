@@ -12,7 +12,7 @@ from cyrene_sdk._worker.gate import GateError, checked
 from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import Image, ToolResult
 
-__all__ = ["OUTPUT_BYTES", "Fields", "outcome_of"]
+__all__ = ["OUTPUT_BYTES", "Fields", "fields_of_answer", "outcome_of"]
 
 Fields = dict[str, Any]
 
@@ -54,6 +54,21 @@ def outcome_of(value: object) -> Fields | Fault:
         return Fault(ErrorKind.OUTPUT_INVALID, f"the tool's result cannot be read: {sentence_of(error)}")
 
 
+def fields_of_answer(told: object) -> Fields:
+    """Return what another process says that a tool set, once it is known to be just that.
+
+    Raises:
+        GateError, TypeError, ValueError: it is no plain JSON, too large, or has a key or type that no result has.
+    """
+    fields = checked(told, max_bytes=2 * OUTPUT_BYTES)
+    if type(fields) is not dict or type(fields.get("success")) is not bool:
+        raise TypeError("it is no result")
+    _check_types(fields)
+    if "images" in fields:
+        fields["images"] = [Image.from_json(image).to_dict() for image in fields["images"]]
+    return fields
+
+
 def _fields_of(value: object) -> Fields:
     if isinstance(value, str):
         return {"success": True, "output": checked(value, max_bytes=OUTPUT_BYTES)}
@@ -78,8 +93,8 @@ def _fields_of_result(result: ToolResult) -> Fields:
 def _check_types(fields: Fields) -> None:
     """Refuse what pydantic lets through unseen, by `model_construct` or `model_copy`."""
     for name, value in fields.items():
-        if type(value) not in TOOL_FIELDS[name]:
-            raise TypeError(f"its '{name}' is a {type(value).__name__}")
+        if type(value) not in TOOL_FIELDS.get(name, ()):
+            raise TypeError(f"its '{name[:80]}' is unknown or a {type(value).__name__}")
     if fields.get("effect") not in (None, "none", "unknown"):
         raise ValueError("its 'effect' is neither 'none' nor 'unknown'")
     if not all(type(note) is str for note in fields.get("notes", ())):

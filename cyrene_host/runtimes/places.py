@@ -1,0 +1,70 @@
+"""Which runtime a plugin gets, and what all workers of one host share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from cyrene_host.catalog.entries import Limits, PluginEntry
+from cyrene_host.catalog.probe import interpreter_of
+from cyrene_host.catalog.sources import Source
+from cyrene_host.runtimes.inline import InlineRuntime
+from cyrene_host.runtimes.keeper import Keeper
+from cyrene_host.runtimes.leftovers import MARKER, own_marker
+from cyrene_host.runtimes.process import ProcessRuntime
+from cyrene_host.runtimes.runtime import Runtime
+from cyrene_host.runtimes.worker import KEPT_VARIABLES, Plan
+from cyrene_sdk._worker.loading import Code
+
+__all__ = ["Places", "RuntimeKind", "kind_of"]
+
+RuntimeKind = Literal["process", "inline"]
+
+
+def kind_of(entry: PluginEntry | None) -> RuntimeKind:
+    """Return which runtime an entry asks for."""
+    return entry.runtime if entry is not None else "process"
+
+
+class Places:
+    """Makes the place where a plugin's code runs.
+
+    Args:
+        state_dir: the host's; workers get their scratch folders under it.
+    """
+
+    def __init__(self, state_dir: Path) -> None:
+        self._state_dir = state_dir
+        self._marker = own_marker(state_dir)
+        kept = {name: os.environ[name] for name in (*KEPT_VARIABLES, "HOME") if name in os.environ}
+        self._keeper = Keeper({**kept, MARKER: self._marker})
+
+    def make(
+        self, name: str, entry: PluginEntry | None, source: Source, limits: Limits, on_lost: Callable[[str], None]
+    ) -> Runtime:
+        """Return a new place for a plugin; nothing runs in it yet."""
+        code = Code(source.module, source.attribute, str(source.folder) if source.folder else None)
+        if kind_of(entry) == "inline":
+            return InlineRuntime(code, grace_s=limits.kill_grace_s, threads=limits.concurrency)
+        plan = Plan(
+            name=name,
+            code=code,
+            interpreter=interpreter_of(source.python) if source.python is not None else None,
+            limits={
+                "memory_mb": limits.memory_mb,
+                "cpu_seconds": limits.cpu_seconds,
+                "open_files": limits.open_files,
+            },
+            grace_s=limits.kill_grace_s,
+            threads=limits.concurrency,
+            scratch=self._state_dir / "scratch",
+            marker=(MARKER, self._marker),
+        )
+        return ProcessRuntime(plan, self._keeper, on_lost=on_lost)
+
+    async def close(self) -> None:
+        """End whatever still runs."""
+        await self._keeper.close()
+

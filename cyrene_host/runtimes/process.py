@@ -1,0 +1,207 @@
+"""The process runtime: a plugin in a worker of its own, behind a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from cyrene_host.runtimes.answers import call_answer, metadata_answer, stage_failure, tools_answer
+from cyrene_host.runtimes.keeper import Keeper
+from cyrene_host.runtimes.questions import Questions
+from cyrene_host.runtimes.worker import Lost, Plan, Worker
+from cyrene_sdk._worker.faults import Fault, Stage, StageError
+from cyrene_sdk._worker.outcomes import Fields
+from cyrene_sdk._worker.runner import ToolListing
+from cyrene_sdk._worker.wire import Message
+from cyrene_sdk.context import CurrentCall
+from cyrene_sdk.errors import ErrorKind
+from cyrene_sdk.protocols import HostAPI, PluginConfig
+from cyrene_sdk.types import PluginMetadata
+
+__all__ = ["ProcessRuntime"]
+
+
+class ProcessRuntime:
+    """One plugin in one worker. A crash, a hang or a leak of it harms nobody else.
+
+    Args:
+        plan: what the worker is started with.
+        keeper: starts it.
+        on_lost: told once, with a sentence, when the worker ended or has to be replaced though nobody stopped it.
+    """
+
+    def __init__(self, plan: Plan, keeper: Keeper, *, on_lost: Callable[[str], None]) -> None:
+        self._plan = plan
+        self._keeper = keeper
+        self._on_lost = on_lost
+        self._worker: Worker | None = None
+        self._questions = Questions(self._send)
+        self._is_stopping = False
+        self._is_worn = False
+        self.abandoned = 0  # a worker with a given-up call is replaced
+        self.checks_config = False
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id, while it runs."""
+        return self._worker.pid if self._worker is not None and not self._worker.ended.done() else None
+
+    async def load(self, limit_s: float) -> PluginMetadata:
+        """Start the worker and import the plugin in it."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + limit_s
+        worker = self._worker = Worker(self._plan, self._keeper, on_message=self._take)
+        try:
+            async with asyncio.timeout(limit_s):
+                await worker.start(logging.getLogger(f"cyrene.plugin.{self._plan.name}").getEffectiveLevel())
+        except TimeoutError as error:
+            worker.kill("it was not ready in time")
+            what = f"its worker was not ready within the limit of {limit_s:g} s"
+            raise StageError(what, stage="load", mend="raise limits.load_s in the entry", timed_out=True) from error
+        worker.ended.add_done_callback(self._ended)
+        message = await self._stage("load", max(0.01, deadline - loop.time()))
+        value = message.get("value")
+        self.checks_config = isinstance(value, dict) and value.get("checks_config") is True
+        return metadata_answer(message)
+
+    async def init(self, config: PluginConfig, limit_s: float) -> None:
+        """Hand over the configuration."""
+        await self._stage("init", limit_s, config=dict(config), name=config.name, version=config.version)
+
+    async def start(self, host: HostAPI, limit_s: float) -> None:
+        """Start the plugin; what it asks of its host is answered from now on."""
+        self._questions.host = host
+        await self._stage(
+            "start", limit_s, version=host.version, name=self._plan.name, data_dir=str(host.data_dir)
+        )
+
+    async def tools(self, limit_s: float) -> ToolListing:
+        """Ask for the live definitions."""
+        return tools_answer(await self._stage("tools", limit_s))
+
+    async def health(self, limit_s: float) -> None:
+        """Ask whether it is well."""
+        await self._stage("health", limit_s)
+
+    async def stop(self, limit_s: float) -> None:
+        """Let the plugin release what it holds."""
+        self._is_stopping = True
+        await self._stage("stop", limit_s)
+
+    async def close(self, drain_s: float = 0.0) -> None:
+        """End the worker and all that it started; calls under way have `drain_s` seconds to finish."""
+        self._is_stopping = True
+        if self._worker is not None and drain_s:
+            await self._worker.drain(drain_s)
+        self._questions.close()
+        if self._worker is not None:
+            await self._worker.end()
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, validate: bool = True
+    ) -> Fields | Fault:
+        """Run one attempt in the worker."""
+        order = {"k": "call", "tool": name, "args": arguments, "call": call, "limit": limit_s, "validate": validate}
+        answer = await self._ask(order, limit_s)
+        if type(answer) is not dict:
+            return self._lost(answer, limit_s)  # type: ignore[arg-type]  # the other of the two
+        outcome = call_answer(answer)
+        if answer.get("abandoned"):
+            self._wear_out()
+        if isinstance(outcome, Fault) and outcome.exception == "MemoryError":
+            return self._out_of_memory(outcome)
+        return outcome
+
+    async def validate(self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float) -> Fault | None:
+        """Run the tool's own `validate` alone."""
+        order = {"k": "call", "tool": name, "args": arguments, "call": call, "limit": limit_s, "only_validate": True}
+        answer = await self._ask(order, limit_s)
+        if isinstance(answer, Lost):
+            return self._lost(answer, limit_s)
+        outcome = call_answer(answer) if "fault" in answer else None
+        return outcome if isinstance(outcome, Fault) else None
+
+    async def _ask(self, order: Message, limit_s: float) -> Message | Lost:
+        worker = self._worker
+        if worker is None:
+            return Lost("it has ended", None)
+        number, answer = worker.request(order, limit_s + 0.9 * self._plan.grace_s)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            said = await worker.cancel(number, self._plan.grace_s)
+            if isinstance(said, dict) and said.get("abandoned"):
+                self._wear_out()
+            raise
+
+    async def _stage(self, stage: Stage, limit_s: float, **more: Any) -> Message:
+        answer = await self._ask({"k": "stage", "stage": stage, "limit": limit_s, **more}, limit_s)
+        if isinstance(answer, Lost):
+            if answer.by_limit:
+                what = f"'{stage}' did not end within its limit of {limit_s:g} s, and its worker was ended"
+                raise StageError(what, stage=stage, mend="find what it blocks in, or raise the limit", timed_out=True)
+            raise StageError(
+                f"its worker ended during '{stage}': {answer.why}{self._printed()}",
+                stage=stage,
+                mend="the plugin's log has what it printed; `cyrene check` runs the same import",
+            )
+        if "error" in answer:
+            raise stage_failure(answer["error"], stage)
+        return answer
+
+    def _lost(self, lost: Lost, limit_s: float) -> Fault:
+        """Say what became of a call whose worker is gone."""
+        if lost.by_limit:
+            return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:g} s; its worker was ended", retry="timeout")
+        ending = lost.ending
+        if ending is not None and ending.signal == signal.SIGXCPU:
+            limit = self._plan.limits.get("cpu_seconds")
+            return Fault(ErrorKind.RESOURCE_EXCEEDED, f"the worker used its {limit} s of processor time", retry="lost")
+        return Fault(ErrorKind.WORKER_CRASHED, f"the plugin's worker ended: {lost.why}", retry="lost")
+
+    def _out_of_memory(self, fault: Fault) -> Fault:
+        limit = self._plan.limits.get("memory_mb")
+        return Fault(
+            ErrorKind.RESOURCE_EXCEEDED,
+            f"the tool needs more memory than the worker may have (limits.memory_mb is {limit})",
+            trace=fault.trace,
+        )
+
+    def _wear_out(self) -> None:
+        """Replace a worker in which a given-up call still runs, as soon as it answers nobody else."""
+        worker = self._worker
+        if worker is None or self._is_worn or self._is_stopping:
+            return
+        self._is_worn = True
+        self._on_lost("a call did not end when it was cancelled; its worker is replaced")
+
+    def _ended(self, ended: asyncio.Future[Any]) -> None:
+        if not self._is_stopping and not self._is_worn:
+            self._is_worn = True
+            worker = self._worker
+            why = worker.why if worker is not None else ""
+            self._on_lost(f"its worker ended: {why}{self._printed()}")
+
+    def _take(self, message: Message) -> None:
+        kind = message.get("k")
+        if kind == "ask":
+            self._questions.take(message)
+        elif kind == "log":
+            _relay(message, self._plan.name)
+
+    def _send(self, message: Message) -> None:
+        if self._worker is not None:
+            self._worker.send(message)
+
+    def _printed(self) -> str:
+        printed = self._worker.printed_last if self._worker is not None else ""
+        return f"; it printed last: {printed}" if printed else ""
+
+
+def _relay(message: Message, plugin: str) -> None:
+    level, text = message.get("level"), message.get("text")
+    if isinstance(level, int) and isinstance(text, str):
+        logging.getLogger(f"cyrene.plugin.{plugin}").log(min(max(level, 0), logging.CRITICAL), "%s", text[:8_000])

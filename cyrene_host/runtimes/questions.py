@@ -1,0 +1,86 @@
+"""What a plugin in a worker asks of its host, answered through its `HostAPI`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from cyrene_sdk._worker.gate import GateError, checked
+from cyrene_sdk._worker.wire import Message
+from cyrene_sdk.errors import CyreneError
+from cyrene_sdk.protocols import HostAPI
+from cyrene_sdk.types import Image
+
+__all__ = ["Questions"]
+
+MOST_AT_ONCE = 256
+
+
+class Questions:
+    """Answers a worker's questions, each in a task of its own.
+
+    Args:
+        send: sends an answer to the worker.
+
+    `host` is set when the plugin is started; before that every question is refused.
+    """
+
+    def __init__(self, send: Callable[[Message], None]) -> None:
+        self._send = send
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.host: HostAPI | None = None
+
+    def take(self, message: Message) -> None:
+        """Take one question."""
+        if len(self._tasks) >= MOST_AT_ONCE:
+            self._refuse(message.get("id"), f"more than {MOST_AT_ONCE} questions at once", None)
+            return
+        task = asyncio.get_running_loop().create_task(self._answer(message))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Drop the questions that are not answered."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _answer(self, message: Message) -> None:
+        number = message.get("id")
+        try:
+            arguments = checked(message.get("args"))
+            value = await self._asked(str(message.get("method")), arguments if isinstance(arguments, dict) else {})
+            self._send({"k": "answer", "id": number, "value": checked(value)})
+        except CyreneError as error:
+            self._refuse(number, error.what, error.mend)
+        except (GateError, TypeError, ValueError, KeyError) as error:
+            self._refuse(number, f"the question was refused: {error}", None)
+
+    async def _asked(self, method: str, args: dict[str, Any]) -> Any:
+        host = self.host
+        if host is None:
+            raise CyreneError("the host answers from 'start' on", where=f"HostAPI.{method}", mend="ask later")
+        answers: dict[str, Callable[[], Awaitable[Any]]] = {
+            "call_tool": lambda: host.call_tool(args["name"], args["args"]),
+            "send_message": lambda: host.send_message(args["text"], [Image(**i) for i in args["images"]], args["to"]),
+            "notify": lambda: host.notify(args["user_id"], args["text"]),
+            "ask": lambda: host.ask(args["question"], args["schema"]),
+            "storage_get": lambda: _found(host, args["key"]),
+            "storage_set": lambda: host.storage.set(args["key"], args["value"]),
+            "storage_delete": lambda: host.storage.delete(args["key"]),
+            "storage_keys": lambda: host.storage.keys(),
+        }
+        answer = answers.get(method)
+        if answer is None:
+            raise CyreneError(f"there is no 'HostAPI.{method[:80]}'", mend="upgrade cyrene-host")
+        value = await answer()
+        return value.to_dict() if method == "call_tool" else list(value) if method == "storage_keys" else value
+
+    def _refuse(self, number: Any, what: str, mend: str | None) -> None:
+        self._send({"k": "answer", "id": number, "error": {"what": what, "mend": mend}})
+
+
+async def _found(host: HostAPI, key: str) -> dict[str, Any]:
+    nothing = object()
+    value = await host.storage.get(key, nothing)
+    return {"found": value is not nothing, "value": None if value is nothing else value}

@@ -1,0 +1,291 @@
+"""One worker process as the host sees it: started, spoken to, ended, and what it left behind taken away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cyrene_host.catalog.manifests import CONTRACTS
+from cyrene_host.runtimes.keeper import Ending, Keeper, KeeperError
+from cyrene_host.runtimes.output import Output
+from cyrene_sdk._worker.faults import StageError
+from cyrene_sdk._worker.loading import Code
+from cyrene_sdk._worker.wire import Link, Message, ProtocolError
+
+__all__ = ["Lost", "Plan", "Worker"]
+
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+
+_log = logging.getLogger("cyrene.workers")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a worker is started with.
+
+    Args:
+        name: the plugin's entry name.
+        code: where its class is.
+        interpreter: another interpreter; None is the host's own, and forks.
+        limits: `memory_mb`, `cpu_seconds`, `open_files`.
+        grace_s: seconds between asking it to end and killing it.
+        threads: how many plain functions of the plugin may run at once.
+        scratch: the folder under which it gets a folder of its own, emptied when it ends.
+        marker: the variable by which its processes are known as this host's.
+    """
+
+    name: str
+    code: Code
+    interpreter: Path | None
+    limits: Mapping[str, int | None]
+    grace_s: float
+    threads: int
+    scratch: Path
+    marker: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Instead of an answer: the worker ended, or was ended because it hung (`by_limit`: this very request did)."""
+
+    why: str
+    ending: Ending | None
+    by_limit: bool = False
+
+
+class Worker:
+    """A started worker. Every request gets exactly one answer: the worker's, or `Lost`.
+
+    asyncio itself, not anyio: isolated calls are answered here, and one shared timer watches them all.
+    """
+
+    def __init__(self, plan: Plan, keeper: Keeper, *, on_message: Callable[[Message], None]) -> None:
+        self._plan = plan
+        self._keeper = keeper
+        self._on_message = on_message
+        self._link = Link(self._take, self._link_ended)
+        self._number = 0
+        self._asked: dict[int, tuple[asyncio.Future[Message | Lost], float]] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = math.inf
+        self._why = self._why_ended = ""
+        self._greeting: asyncio.Future[Message | Lost] | None = None
+        self._output: Output | None = None
+        self._scratch: Path | None = None
+        self.pid: int | None = None
+        self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+
+    async def start(self, log_level: int) -> None:
+        """Start the process and wait until it has said which contract it speaks.
+
+        Raises:
+            StageError: of stage `load`: it cannot be started, ended before it was ready, or speaks another contract.
+        """
+        plan = self._plan
+        plan.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._scratch = Path(tempfile.mkdtemp(prefix=f"{plan.name}-", dir=plan.scratch))
+        own, other = socket.socketpair()
+        reading, writing = os.pipe()
+        try:
+            self.pid = await self._keeper.spawn(
+                argv=None if plan.interpreter is None else [str(plan.interpreter), "-I", "-m", "cyrene_sdk._worker", "serve"],
+                env=self._environment(),
+                cwd=str(self._scratch),
+                limits=plan.limits,
+                fds=(other.fileno(), writing, writing),
+            )
+        except KeeperError as error:
+            own.close()
+            os.close(reading)
+            raise StageError(error.what, stage="load", mend=error.mend) from error
+        finally:
+            other.close()
+            os.close(writing)
+        loop = asyncio.get_running_loop()
+        self._greeting = loop.create_future()
+        self._output = await Output.open(reading, logging.getLogger(f"cyrene.plugin.{plan.name}"))
+        await loop.create_unix_connection(lambda: self._link, sock=own)
+        self._keeper.on_end(self.pid, self._process_ended)
+        self._link.send(
+            {
+                "k": "hello",
+                "code": plan.code.to_dict(),
+                "sys_path": [entry for entry in sys.path if entry] if plan.interpreter is None else [],
+                "grace_s": plan.grace_s / 2,  # what the worker gives up itself, it still answers in time
+                "threads": plan.threads,
+                "log_level": log_level,
+            }
+        )
+        self._check(await self._greeting)
+
+    def request(self, message: Message, limit_s: float) -> tuple[int, asyncio.Future[Message | Lost]]:
+        """Send a request; return its number and the future of its answer.
+
+        Args:
+            limit_s: seconds after which the worker counts as hung and is ended.
+        """
+        loop = asyncio.get_running_loop()
+        self._number += 1
+        answer: asyncio.Future[Message | Lost] = loop.create_future()
+        if self.ended.done() or self.pid is None:
+            answer.set_result(Lost(self._why or "it has ended", self.ended.result() if self.ended.done() else None))
+            return self._number, answer
+        deadline = loop.time() + limit_s
+        self._asked[self._number] = (answer, deadline)
+        if deadline < self._alarm_at:
+            self._set_alarm(loop, deadline)
+        message["id"] = self._number
+        self._link.send(message)
+        return self._number, answer
+
+    async def cancel(self, number: int, grace_s: float) -> Message | Lost | None:
+        """Cancel a request whose asker has left; return what the worker says of it, None where it was answered.
+
+        A worker that says nothing within the grace is ended.
+        """
+        if number not in self._asked:
+            return None
+        gone: asyncio.Future[Message | Lost] = asyncio.get_running_loop().create_future()
+        self._asked[number] = (gone, math.inf)
+        self._link.send({"k": "cancel", "id": number})
+        await asyncio.wait((gone,), timeout=grace_s)
+        if gone.done():
+            return gone.result()
+        del self._asked[number]
+        self.kill("a cancelled call did not end")
+        return None
+
+    def send(self, message: Message) -> None:
+        """Send what needs no answer."""
+        self._link.send(message)
+
+    @property
+    def why(self) -> str:
+        """Why it ended, for people."""
+        return self._why_ended
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are not answered."""
+        return len(self._asked)
+
+    @property
+    def printed_last(self) -> str:
+        """The end of what the worker printed."""
+        return self._output.last if self._output else ""
+
+    def kill(self, why: str) -> None:
+        """End the worker and all that it started, now."""
+        if self.pid is not None and not self.ended.done():
+            self._why = self._why or why
+            self._keeper.kill(self.pid)
+
+    async def drain(self, limit_s: float) -> None:
+        """Wait until every request is answered, at most `limit_s` seconds."""
+        answers = [answer for answer, _ in self._asked.values()]
+        if answers:
+            await asyncio.wait(answers, timeout=limit_s)
+
+    async def end(self) -> None:
+        """Ask the worker to end, and kill it if it has not within the grace."""
+        if self.pid is None:
+            return
+        self._why = self._why or "it was told to end"
+        self._link.send({"k": "bye"})
+        await asyncio.wait((self.ended,), timeout=self._plan.grace_s)
+        self.kill("it did not end when it was told to")
+        await asyncio.wait((self.ended,), timeout=self._plan.grace_s)
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        scratch = str(self._scratch)
+        marker, value = self._plan.marker
+        return {**kept, "HOME": scratch, "TMPDIR": scratch, "PYTHONUNBUFFERED": "1", marker: value}
+
+    def _check(self, greeting: Message | Lost) -> None:
+        if isinstance(greeting, Lost):
+            printed = f"; it printed last: {self.printed_last}" if self.printed_last else ""
+            raise StageError(
+                f"its worker ended before it was ready: {greeting.why}{printed}",
+                stage="load",
+                mend="see that its interpreter ('python' in the entry) has cyrene-sdk: `cyrene doctor`",
+            )
+        contract = greeting.get("contract")
+        if contract not in CONTRACTS:
+            newer = isinstance(contract, int) and contract > CONTRACTS[-1]
+            self.kill("it speaks another contract")
+            raise StageError(
+                f"its worker speaks the SDK contract '{contract!s:.20}', this host speaks {CONTRACTS[0]} to {CONTRACTS[-1]}",
+                stage="load",
+                mend="upgrade cyrene-host" if newer else "upgrade cyrene-sdk in the interpreter that 'python' names",
+            )
+
+    def _take(self, message: Message) -> None:
+        kind = message.get("k")
+        if kind == "end":
+            asked = self._asked.pop(message.get("id", 0), None)
+            if asked is not None and not asked[0].done():  # of an unknown request: nothing
+                asked[0].set_result(message)
+        elif kind == "ready":
+            if self._greeting is not None and not self._greeting.done():
+                self._greeting.set_result(message)
+        else:
+            self._on_message(message)
+
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = deadline
+        self._alarm = loop.call_at(deadline, self._expire, loop)
+
+    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End the worker if a request is past its limit; else set the alarm for the next."""
+        now = loop.time()
+        self._alarm, self._alarm_at = None, math.inf
+        hung = [number for number, (_, deadline) in self._asked.items() if deadline <= now]
+        for number in hung:
+            answer, _ = self._asked.pop(number)
+            if not answer.done():
+                answer.set_result(Lost("it hung and was ended", None, by_limit=True))
+        if hung:
+            self.kill("a call hung, and it was ended")
+            return
+        earliest = min((deadline for _, deadline in self._asked.values()), default=math.inf)
+        if earliest < math.inf:
+            self._set_alarm(loop, earliest)
+
+    def _link_ended(self, error: Exception | None) -> None:
+        if isinstance(error, ProtocolError):
+            self.kill(f"protocol: {error}")
+        else:
+            self.kill("it closed its pipe")
+
+    def _process_ended(self, ending: Ending) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._link.close()
+        if self._output is not None:
+            self._output.close()
+        why = self._why_ended = f"{self._why} ({ending})" if self._why else str(ending)
+        if ending.swept:
+            _log.warning("plugin '%s': %d processes that its worker left were swept", self._plan.name, ending.swept)
+        self.ended.set_result(ending)
+        waiting = [answer for answer, _ in self._asked.values()]
+        self._asked.clear()
+        for answer in (*waiting, *([self._greeting] if self._greeting is not None else [])):
+            if not answer.done():
+                answer.set_result(Lost(why, ending))
+        scratch = self._scratch
+        if scratch is not None:
+            with contextlib.suppress(RuntimeError):  # the loop may be closing
+                asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, scratch, True)

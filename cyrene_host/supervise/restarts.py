@@ -1,0 +1,43 @@
+"""When a plugin that was lost is started again, and when nobody tries any more."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+__all__ = ["MOST_RESTARTS", "WITHIN_S", "Restarts"]
+
+MOST_RESTARTS = 3
+WITHIN_S = 300.0
+FIRST_WAIT_S = 1.0
+LONGEST_WAIT_S = 60.0
+
+
+class Restarts:
+    """The restarts of one plugin: the wait doubles from 1 s to 60 s, and starts over after 5 quiet minutes.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._times: deque[float] = deque(maxlen=MOST_RESTARTS)
+        self._wait_s = FIRST_WAIT_S
+
+    def next_wait_s(self) -> float | None:
+        """Return the seconds to wait before the next start; None after three restarts within 5 minutes."""
+        now = self._clock()
+        if len(self._times) == MOST_RESTARTS and now - self._times[0] < WITHIN_S:
+            return None
+        if self._times and now - self._times[-1] >= WITHIN_S:
+            self._wait_s = FIRST_WAIT_S
+        wait_s = self._wait_s
+        self._wait_s = min(LONGEST_WAIT_S, 2 * wait_s)
+        self._times.append(now + wait_s)
+        return wait_s
+
+    def forget(self) -> None:
+        """Start over: a person has looked at it."""
+        self._times.clear()
+        self._wait_s = FIRST_WAIT_S

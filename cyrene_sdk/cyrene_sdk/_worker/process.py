@@ -1,0 +1,182 @@
+"""The worker: the runner behind a pipe, in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+import threading
+from collections.abc import Coroutine
+from typing import Any, NoReturn
+
+from cyrene_sdk._worker.contract import CONTRACT
+from cyrene_sdk._worker.faults import Fault, StageError
+from cyrene_sdk._worker.host_link import HostLink, LinkLog
+from cyrene_sdk._worker.loading import Code
+from cyrene_sdk._worker.runner import Runner
+from cyrene_sdk._worker.wire import Link, Message
+from cyrene_sdk.context import CurrentCall
+from cyrene_sdk.errors import ErrorKind
+from cyrene_sdk.protocols import PluginConfig
+
+__all__ = ["become_worker"]
+
+
+def become_worker(link: int, lifeline: int) -> NoReturn:
+    """Serve one plugin over the descriptor `link` until the host closes it, and end this process.
+
+    Args:
+        link: a connected stream socket.
+        lifeline: the reading end of a pipe that ends with the keeper; the second way to notice that the host is gone.
+    """
+    status = 1
+    try:
+        threading.Thread(target=_end_with, args=(lifeline,), daemon=True, name="lifeline").start()
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text stream, as for every script
+        loop = _new_loop()
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(_Worker(socket.socket(fileno=link)).serve())
+        status = 0
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)  # a plugin's thread or atexit hook must not keep this process
+
+
+class _Worker:
+    """One connection to the host: its orders become stages and calls of the runner."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._link = Link(self._take, self._end)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._ended = asyncio.Event()
+        self._host = HostLink(self._link)
+        self._runner: Runner
+
+    async def serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        os.register_at_fork(after_in_child=lambda: _disown(loop, self._sock.fileno()))
+        await loop.create_unix_connection(lambda: self._link, sock=self._sock)
+        await self._ended.wait()
+
+    def _end(self, _: Exception | None) -> None:
+        self._ended.set()
+
+    def _take(self, message: Message) -> None:
+        kind = message["k"]
+        if kind == "call":
+            self._begin(message["id"], self._call(message))
+        elif kind == "stage":
+            self._begin(message["id"], self._stage(message))
+        elif kind == "cancel":
+            task = self._tasks.get(message["id"])
+            if task is not None:
+                task.cancel()
+        elif kind == "answer":
+            self._host.take_answer(message)
+        elif kind == "hello":
+            self._greet(message)
+        elif kind == "bye":
+            self._ended.set()
+
+    def _begin(self, number: int, work: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks[number] = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(lambda _: self._tasks.pop(number, None))
+
+    def _greet(self, hello: Message) -> None:
+        """Say which contract this side speaks; the host decides whether the two fit."""
+        sys.path.extend(entry for entry in hello["sys_path"] if entry not in sys.path)
+        self._runner = Runner(Code.from_dict(hello["code"]), grace_s=hello["grace_s"], threads=hello["threads"])
+        LinkLog(self._link).install(hello["log_level"])
+        python = ".".join(map(str, sys.version_info[:3]))
+        self._link.send({"k": "ready", "contract": CONTRACT, "python": python, "pid": os.getpid()})
+
+    async def _call(self, order: Message) -> None:
+        number = order["id"]
+        call = CurrentCall(*order["call"])
+        try:
+            if order.get("only_validate"):
+                answer: Any = await self._runner.validate(order["tool"], order["args"], call, order["limit"]) or {}
+            else:
+                answer = await self._runner.call(order["tool"], order["args"], call, order["limit"], order["validate"])
+        except asyncio.CancelledError:
+            answer = Fault(ErrorKind.CANCELLED, "the call was cancelled")
+        told = {"fault": _plain(answer)} if isinstance(answer, Fault) else {"fields": answer}
+        self._link.send({"k": "end", "id": number, "abandoned": self._runner.abandoned, **told})
+
+    async def _stage(self, order: Message) -> None:
+        try:
+            value = await self._run_stage(order["stage"], order)
+        except StageError as error:
+            told: Message = {
+                "error": {
+                    "what": error.what,
+                    "stage": error.stage,
+                    "where": error.where,
+                    "mend": error.mend,
+                    "trace": error.trace,
+                    "pointers": error.pointers,
+                    "timed_out": error.timed_out,
+                }
+            }
+        except asyncio.CancelledError:
+            return
+        else:
+            told = {"value": value}
+        self._link.send({"k": "end", "id": order["id"], **told})
+
+    async def _run_stage(self, stage: str, order: Message) -> Any:
+        runner, limit_s = self._runner, order["limit"]
+        if stage == "load":
+            metadata = await runner.load(limit_s)
+            return {"metadata": metadata.to_dict(), "checks_config": runner.checks_config}
+        if stage == "init":
+            config = PluginConfig(order["config"], name=order["name"], version=order["version"])
+            return await runner.init(config, limit_s)
+        if stage == "start":
+            self._host.describe(order)
+            return await runner.start(self._host, limit_s)
+        if stage == "tools":
+            listing = await runner.tools(limit_s)
+            return {"tools": [definition.to_dict() for definition in listing.definitions], "faults": listing.faults}
+        return await (runner.health(limit_s) if stage == "health" else runner.stop(limit_s))
+
+
+def _plain(fault: Fault) -> dict[str, Any]:
+    return {
+        "kind": fault.kind,
+        "message": fault.message,
+        "retry": fault.retry,
+        "reason": fault.reason,
+        "path": fault.path,
+        "exception": fault.exception,
+        "trace": fault.trace,
+    }
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def _end_with(lifeline: int) -> None:
+    os.read(lifeline, 1)  # nobody ever writes: it returns when the keeper is gone
+    os._exit(0)
+
+
+def _disown(loop: asyncio.AbstractEventLoop, link: int) -> None:
+    """In a process that plugin code forked: it must neither speak for the worker nor run the worker's loop."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, link)
+    os.close(null)
+    ready = getattr(loop, "_ready", None)  # asyncio's own loop; what it was about to run is the parent's to run
+    if ready is not None:
+        ready.clear()
+    loop.call_soon(os._exit, 0)
