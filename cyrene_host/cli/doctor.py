@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Callable, Iterable
 from importlib import metadata
@@ -59,7 +58,7 @@ def _looked_at(about: str, look: Callable[[], Iterable[Symptom]]) -> list[Sympto
 
 def _interpreter() -> Iterable[Symptom]:
     yield Symptom("fine", "cyrene", f"{__version__}, {Path(__file__).parent.parent}")
-    yield Symptom("fine", "python", f"{platform.python_version()}, {sys.executable}, {platform.platform()}")
+    yield Symptom("fine", "python", f"{sys.version.split()[0]}, {sys.executable}, {sys.platform}")
 
 
 def _packages() -> Iterable[Symptom]:
