@@ -26,6 +26,11 @@ class Admission:
         self._free = concurrency
         self._waiting: deque[asyncio.Future[None]] = deque()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call runs."""
+        return self._free < self.concurrency
+
     def take(self) -> bool:
         """Take a free place if there is one and nobody waits for it."""
         if self._free and not self._waiting:

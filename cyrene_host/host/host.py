@@ -29,7 +29,9 @@ from cyrene_host.host.plugins import Plugins
 from cyrene_host.host.registry import Registry
 from cyrene_host.host.tools import Tools
 from cyrene_host.host.views import PluginReport
+from cyrene_host.runtimes.places import Places
 from cyrene_host.supervise.life import Life, Surroundings
+from cyrene_host.supervise.marks import FailureMarks
 from cyrene_host.supervise.supervisor import Supervisor
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.protocols import PluginConfig
@@ -54,6 +56,8 @@ class Host:
         self._is_open = False
         self._hooks = Hooks(_hook_packages(inventory))
         self._lives: dict[str, Life] = {}
+        self._places = Places(inventory.state_dir)
+        self._marks = FailureMarks(inventory.state_dir)
         self._supervisor = Supervisor(
             inventory.catalog, self._lives, stop_total_s=inventory.settings.limits.stop_total_s
         )
@@ -133,6 +137,7 @@ class Host:
         await self._supervisor.open()
         self._is_open = True
         if self._start == "all":
+            self._supervisor.watch(self._inventory.settings.limits.health_every_s)
             try:
                 await self._supervisor.start_all()
             except CyreneError:
@@ -142,6 +147,7 @@ class Host:
     async def _close(self) -> None:
         self._is_open = False
         await self._supervisor.close()
+        await self._places.close()
 
     def _life(self, record: CatalogPlugin) -> Life:
         settings = self._inventory.settings
@@ -159,6 +165,9 @@ class Host:
                 announce=self._hooks.plugin_state_changed,
                 redefined=self._redefined,
                 activate=self._supervisor.activate,
+                spawn=self._supervisor.spawn,
+                marks=self._marks,
+                place=self._places.make,
             ),
         )
 

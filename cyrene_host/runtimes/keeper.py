@@ -33,7 +33,8 @@ class KeeperError(CyreneError):
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a worker ended: its wait status (None where only the keeper's own end is known), and how many processes
-    that it left were swept."""
+    that it left were swept.
+    """
 
     status: int | None
     swept: int = 0
@@ -94,12 +95,15 @@ class Keeper:
         control = self._control or self._start()
         number = next(self._numbers)
         order = {"do": "spawn", "id": number, "argv": argv, "env": dict(env), "cwd": cwd, "limits": dict(limits)}
-        answer = self._asked[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
         try:
             socket.send_fds(control, [json.dumps(order).encode() + b"\n"], fds)
             return await answer
         except OSError as error:
-            raise KeeperError(f"a worker could not be started: {error}", mend="see whether the machine is full") from error
+            raise KeeperError(
+                f"a worker could not be started: {error}", mend="see whether the machine is full"
+            ) from error
         finally:
             self._asked.pop(number, None)
 

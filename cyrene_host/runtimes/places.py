@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from cyrene_host.catalog.catalog import CatalogPlugin
 from cyrene_host.catalog.entries import Limits, PluginEntry
 from cyrene_host.catalog.probe import interpreter_of
-from cyrene_host.catalog.sources import Source
 from cyrene_host.runtimes.inline import InlineRuntime
 from cyrene_host.runtimes.keeper import Keeper
 from cyrene_host.runtimes.leftovers import MARKER, own_marker
@@ -41,15 +41,15 @@ class Places:
         kept = {name: os.environ[name] for name in (*KEPT_VARIABLES, "HOME") if name in os.environ}
         self._keeper = Keeper({**kept, MARKER: self._marker})
 
-    def make(
-        self, name: str, entry: PluginEntry | None, source: Source, limits: Limits, on_lost: Callable[[str], None]
-    ) -> Runtime:
+    def make(self, record: CatalogPlugin, limits: Limits, on_lost: Callable[[str], None]) -> Runtime:
         """Return a new place for a plugin; nothing runs in it yet."""
+        source = record.source
+        assert source is not None, "a plugin without code is never started"
         code = Code(source.module, source.attribute, str(source.folder) if source.folder else None)
-        if kind_of(entry) == "inline":
+        if kind_of(record.entry) == "inline":
             return InlineRuntime(code, grace_s=limits.kill_grace_s, threads=limits.concurrency)
         plan = Plan(
-            name=name,
+            name=record.name,
             code=code,
             interpreter=interpreter_of(source.python) if source.python is not None else None,
             limits={
@@ -67,4 +67,3 @@ class Places:
     async def close(self) -> None:
         """End whatever still runs."""
         await self._keeper.close()
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,11 @@ from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.protocols import HostAPI, PluginConfig
 from cyrene_sdk.types import PluginMetadata
 
-__all__ = ["ProcessRuntime"]
+__all__ = ["ProcessRuntime", "WorkerLostError"]
+
+
+class WorkerLostError(StageError):
+    """The worker ended in the middle of a stage, or between two calls."""
 
 
 class ProcessRuntime:
@@ -74,17 +79,20 @@ class ProcessRuntime:
     async def start(self, host: HostAPI, limit_s: float) -> None:
         """Start the plugin; what it asks of its host is answered from now on."""
         self._questions.host = host
-        await self._stage(
-            "start", limit_s, version=host.version, name=self._plan.name, data_dir=str(host.data_dir)
-        )
+        await self._stage("start", limit_s, version=host.version, name=self._plan.name, data_dir=str(host.data_dir))
 
     async def tools(self, limit_s: float) -> ToolListing:
         """Ask for the live definitions."""
         return tools_answer(await self._stage("tools", limit_s))
 
     async def health(self, limit_s: float) -> None:
-        """Ask whether it is well."""
-        await self._stage("health", limit_s)
+        """Ask whether it is well; a worker that does not answer is left alone, for it may be busy."""
+        try:
+            async with asyncio.timeout(limit_s + self._plan.grace_s / 2):
+                await self._stage("health", limit_s, patience_s=math.inf)
+        except TimeoutError as error:
+            what = f"'health' did not end within its limit of {limit_s:g} s"
+            raise StageError(what, stage="health", mend="find what it blocks in", timed_out=True) from error
 
     async def stop(self, limit_s: float) -> None:
         """Let the plugin release what it holds."""
@@ -132,18 +140,22 @@ class ProcessRuntime:
         try:
             return await answer
         except asyncio.CancelledError:
+            if order["k"] == "stage":
+                worker.forget(number)
+                raise
             said = await worker.cancel(number, self._plan.grace_s)
             if isinstance(said, dict) and said.get("abandoned"):
                 self._wear_out()
             raise
 
-    async def _stage(self, stage: Stage, limit_s: float, **more: Any) -> Message:
-        answer = await self._ask({"k": "stage", "stage": stage, "limit": limit_s, **more}, limit_s)
+    async def _stage(self, stage: Stage, limit_s: float, *, patience_s: float | None = None, **more: Any) -> Message:
+        order = {"k": "stage", "stage": stage, "limit": limit_s, **more}
+        answer = await self._ask(order, limit_s if patience_s is None else patience_s)
         if isinstance(answer, Lost):
             if answer.by_limit:
                 what = f"'{stage}' did not end within its limit of {limit_s:g} s, and its worker was ended"
                 raise StageError(what, stage=stage, mend="find what it blocks in, or raise the limit", timed_out=True)
-            raise StageError(
+            raise WorkerLostError(
                 f"its worker ended during '{stage}': {answer.why}{self._printed()}",
                 stage=stage,
                 mend="the plugin's log has what it printed; `cyrene check` runs the same import",
@@ -178,7 +190,7 @@ class ProcessRuntime:
         self._is_worn = True
         self._on_lost("a call did not end when it was cancelled; its worker is replaced")
 
-    def _ended(self, ended: asyncio.Future[Any]) -> None:
+    def _ended(self, _: asyncio.Future[Any]) -> None:
         if not self._is_stopping and not self._is_worn:
             self._is_worn = True
             worker = self._worker

@@ -68,7 +68,7 @@ class Questions:
             "storage_get": lambda: _found(host, args["key"]),
             "storage_set": lambda: host.storage.set(args["key"], args["value"]),
             "storage_delete": lambda: host.storage.delete(args["key"]),
-            "storage_keys": lambda: host.storage.keys(),
+            "storage_keys": host.storage.keys,
         }
         answer = answers.get(method)
         if answer is None:

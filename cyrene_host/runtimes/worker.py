@@ -98,7 +98,9 @@ class Worker:
         reading, writing = os.pipe()
         try:
             self.pid = await self._keeper.spawn(
-                argv=None if plan.interpreter is None else [str(plan.interpreter), "-I", "-m", "cyrene_sdk._worker", "serve"],
+                argv=None
+                if plan.interpreter is None
+                else [str(plan.interpreter), "-I", "-m", "cyrene_sdk._worker", "serve"],
                 env=self._environment(),
                 cwd=str(self._scratch),
                 limits=plan.limits,
@@ -165,6 +167,10 @@ class Worker:
         self.kill("a cancelled call did not end")
         return None
 
+    def forget(self, number: int) -> None:
+        """Ask no more for the answer of a request."""
+        self._asked.pop(number, None)
+
     def send(self, message: Message) -> None:
         """Send what needs no answer."""
         self._link.send(message)
@@ -225,7 +231,7 @@ class Worker:
             newer = isinstance(contract, int) and contract > CONTRACTS[-1]
             self.kill("it speaks another contract")
             raise StageError(
-                f"its worker speaks the SDK contract '{contract!s:.20}', this host speaks {CONTRACTS[0]} to {CONTRACTS[-1]}",
+                f"its worker speaks the SDK contract '{contract!s:.20}', this host {CONTRACTS[0]} to {CONTRACTS[-1]}",
                 stage="load",
                 mend="upgrade cyrene-host" if newer else "upgrade cyrene-sdk in the interpreter that 'python' names",
             )

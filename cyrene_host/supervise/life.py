@@ -283,7 +283,9 @@ class Life:
             self._around.redefined(self.name)
 
     def _given_up(self, why: str) -> CyreneError:
-        what = f"it is not started any more after {MOST_RESTARTS} restarts within {WITHIN_S / 60:.0f} minutes; last: {why}"
+        what = (
+            f"it is not started any more after {MOST_RESTARTS} restarts within {WITHIN_S / 60:.0f} minutes; last: {why}"
+        )
         mend = f"mend it, then `cyrene plugins restart {self.name}`; a new version or config is tried too"
         return CyreneError(what, plugin=self.name, where=self.record.place, mend=mend)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -57,6 +58,15 @@ class Supervisor:
             await self._tasks.__aexit__(None, None, None)
             self._tasks = None
 
+    def spawn(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+        """Run a function in a task that ends with the host at the latest."""
+        if self._tasks is not None:
+            self._tasks.start_soon(function, *args)
+
+    def watch(self, every_s: float) -> None:
+        """Ask all plugins for their health again and again, until the host closes."""
+        self.spawn(self._watch, every_s)
+
     async def start_all(self) -> None:
         """Start every usable plugin that is not lazy, and wait until each is started or failed.
 
@@ -84,6 +94,11 @@ class Supervisor:
         async with anyio.create_task_group() as checks:
             for life in self._lives.values():
                 checks.start_soon(life.check)
+
+    async def _watch(self, every_s: float) -> None:
+        while True:
+            await anyio.sleep(every_s)
+            await self.check_all()
 
     async def _stop_all(self) -> None:
         """Stop what was started, the last first, within the budget for all."""

@@ -68,4 +68,4 @@ def _limit(kind: int, most: int) -> None:
 def _prctl(option: int, value: int) -> bool:
     if not is_linux():
         return False
-    return ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0
+    return bool(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0)

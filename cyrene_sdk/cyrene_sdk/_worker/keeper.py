@@ -16,6 +16,7 @@ import select
 import signal
 import socket
 import time
+from pathlib import Path
 from typing import Any, NoReturn
 
 from cyrene_sdk._worker.confinement import be_subreaper, die_with_parent, limit_resources
@@ -200,7 +201,6 @@ def _kill_group(pid: int) -> None:
 def _children() -> set[int]:
     me = os.getpid()
     try:
-        with open(f"/proc/self/task/{me}/children", encoding="ascii") as listed:
-            return {int(pid) for pid in listed.read().split()}
+        return {int(pid) for pid in Path(f"/proc/self/task/{me}/children").read_text(encoding="ascii").split()}
     except OSError:
         return set()  # no Linux: what left its group is beyond reach
