@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+
+import pytest
 
 from cyrene_host.catalog.settings import Settings, read_settings
 
@@ -36,3 +40,11 @@ def test_each_setting_shown_in_the_default_settings_is_the_default() -> None:
         if defaults[table][name] != value
     }
     assert (different, len(shown["limits"])) == ({}, 8)
+
+
+@pytest.mark.parametrize("plugin", sorted(project.parent.name for project in ROOT.glob("plugins/*/pyproject.toml")))
+def test_the_manifest_of_a_bundled_plugin_is_up_to_date(plugin: str) -> None:
+    command = [sys.executable, "-m", "cyrene_host.cli", "manifest", "build", "--check", ROOT / "plugins" / plugin]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
