@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 
 __all__ = ["Admission", "QueueFullError"]
@@ -18,12 +19,13 @@ class Admission:
     asyncio itself, not anyio: an uncontended anyio limiter costs 8-14 µs on the path of every call.
     """
 
-    __slots__ = ("_free", "_waiting", "concurrency", "queue_size")
+    __slots__ = ("_free", "_quiet", "_waiting", "concurrency", "queue_size")
 
     def __init__(self, *, concurrency: int, queue_size: int) -> None:
         self.concurrency = concurrency
         self.queue_size = queue_size
         self._free = concurrency
+        self._quiet: asyncio.Event | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
@@ -59,6 +61,14 @@ class Admission:
                 self._waiting.remove(place)
             raise
 
+    async def idle(self, limit_s: float) -> None:
+        """Wait until no call runs, at most `limit_s` seconds."""
+        if self.is_busy:
+            self._quiet = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limit_s):
+                    await self._quiet.wait()
+
     def leave(self) -> None:
         """Give the place back, to the first that waits."""
         while self._waiting:
@@ -67,3 +77,5 @@ class Admission:
                 place.set_result(None)
                 return
         self._free += 1
+        if self._quiet is not None and not self.is_busy:
+            self._quiet.set()

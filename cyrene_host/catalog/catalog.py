@@ -93,6 +93,7 @@ class Catalog:
         entry_points: Mapping[str, Sequence[EntryPoint]],
         store: ManifestStore,
         only: str | None = None,
+        switches: Mapping[str, bool] | None = None,
     ) -> Catalog:
         """Find out everything about the plugins that can be found out without importing them here.
 
@@ -102,10 +103,11 @@ class Catalog:
             file: the plugins.json that was read.
             entry_points: installed plugins by name.
             store: shipped and kept manifests.
+            switches: plugins that a person switched on or off, over what their entries say.
             only: describe no plugin anew but this one and its dependencies; None means all.
         """
         base = file.path.parent
-        plugins = _entries(file, entry_points)
+        plugins = _entries(file, entry_points, switches or {})
         for plugin in plugins:
             if plugin.error is None:
                 _locate(plugin, base, entry_points)
@@ -158,10 +160,13 @@ class Catalog:
             self.plugins[name].fail(PluginState.INCOMPATIBLE, cause, "check")
 
 
-def _entries(file: PluginsFile, entry_points: Mapping[str, Sequence[EntryPoint]]) -> list[CatalogPlugin]:
+def _entries(
+    file: PluginsFile, entry_points: Mapping[str, Sequence[EntryPoint]], switches: Mapping[str, bool]
+) -> list[CatalogPlugin]:
     plugins = []
     for entry in file.entries:
-        state = PluginState.DISCOVERED if entry.enabled else PluginState.DISABLED
+        is_on = switches.get(entry.name, entry.enabled)
+        state = PluginState.DISCOVERED if is_on else PluginState.DISABLED
         plugins.append(CatalogPlugin(entry.name, entry, state))
     names = {plugin.name for plugin in plugins}
     for name, fault in file.faults_by_plugin().items():
@@ -169,7 +174,9 @@ def _entries(file: PluginsFile, entry_points: Mapping[str, Sequence[EntryPoint]]
         names.add(name)
     if file.entry_points == "all":
         found = [name for name in sorted(entry_points) if name not in names]
-        plugins.extend(CatalogPlugin(name, PluginEntry(name=name)) for name in found)
+        for name in found:
+            state = PluginState.DISCOVERED if switches.get(name, True) else PluginState.DISABLED
+            plugins.append(CatalogPlugin(name, PluginEntry(name=name), state))
     return plugins
 
 
@@ -185,7 +192,7 @@ def _locate(plugin: CatalogPlugin, base: Path, entry_points: Mapping[str, Sequen
         if entry.pin is not None:
             check_pin(plugin.source, plugin=plugin.name, version=entry.pin.version, sha256=entry.pin.sha256)
     except SourceError as error:
-        if entry.enabled:
+        if plugin.state is not PluginState.DISABLED:
             plugin.fail(PluginState.BLOCKED, error, "discover")
 
 

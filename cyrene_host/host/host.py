@@ -6,11 +6,12 @@ import functools
 import importlib
 import logging
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+import anyio
 import anyio.to_thread
 
 from cyrene_host.call.context import CallContext
@@ -24,6 +25,7 @@ from cyrene_host.catalog.settings import limits_for
 from cyrene_host.catalog.state import PluginState
 from cyrene_host.errors import HostStateError
 from cyrene_host.host.api import PluginAccess
+from cyrene_host.host.changes import Changes, Standing, changes, stands_for
 from cyrene_host.host.inventory import Inventory
 from cyrene_host.host.plugins import Plugins
 from cyrene_host.host.registry import Registry
@@ -50,7 +52,11 @@ class Host:
         tools: list, get, register and explain tools.
     """
 
-    def __init__(self, inventory: Inventory, *, approver: Approver | None, start: Literal["all", "called"]) -> None:
+    def __init__(
+        self, read: Callable[[], Inventory], *, approver: Approver | None, start: Literal["all", "called"]
+    ) -> None:
+        inventory = read()
+        self._read = read
         self._inventory = inventory
         self._start = start
         self._is_open = False
@@ -61,10 +67,13 @@ class Host:
         self._supervisor = Supervisor(
             inventory.catalog, self._lives, stop_total_s=inventory.settings.limits.stop_total_s
         )
-        self._lives.update((name, self._life(record)) for name, record in inventory.catalog.plugins.items())
+        self._standing: dict[str, Standing] = {}
+        for record in inventory.catalog.plugins.values():
+            self._take_in(record)
         self._registry = Registry(inventory.settings, inventory.catalog, self._lives)
         self._pipeline = Pipeline(self._registry, hooks=self._hooks, approver=approver)
-        self.plugins = Plugins(self._lives, self._registry)
+        self._reloading = anyio.Lock()
+        self.plugins = Plugins(self._lives, self._registry, switch=self._switch, restart=self._supervisor.restart)
         self.tools = Tools(self._registry, self.plugins)
 
     @classmethod
@@ -128,6 +137,34 @@ class Host:
         await self._supervisor.check_all()
         return self.plugins.list()
 
+    async def reload(self) -> Changes:
+        """Read settings, plugins.json and the plugins' files again; stop, start and restart only what changed.
+
+        Calls under way finish first, where they do within 5 s. What cannot be read changes nothing.
+
+        Raises:
+            PluginsFileError, SettingsError: with all faults of the file.
+        """
+        inventory = await anyio.to_thread.run_sync(self._read)
+        async with self._reloading:
+            catalog = inventory.catalog
+            found = changes(self._lives, self._standing, catalog)
+            for name in found.unchanged:
+                catalog.plugins[name] = self._lives[name].record
+            await self._supervisor.stop([*found.removed, *found.changed])
+            for name in found.removed:
+                del self._lives[name], self._standing[name]
+            self._inventory = inventory
+            for name in (*found.changed, *found.added):
+                self._take_in(catalog.plugins[name])
+            for name in catalog.plugins:  # in the order of plugins.json again
+                self._lives[name] = self._lives.pop(name)
+            self._registry.take(inventory.settings, catalog)
+            self._supervisor.take(catalog)
+            if self._start == "all":
+                await self._supervisor.start_all()
+        return found
+
     @property
     def notes(self) -> list[str]:
         """What the operator should know though nothing is wrong."""
@@ -148,6 +185,14 @@ class Host:
         self._is_open = False
         await self._supervisor.close()
         await self._places.close()
+
+    async def _switch(self, name: str, is_on: bool) -> None:
+        self._inventory.switches.set(name, is_on)
+        await self.reload()
+
+    def _take_in(self, record: CatalogPlugin) -> None:
+        self._standing[record.name] = stands_for(record)
+        self._lives[record.name] = self._life(record)
 
     def _life(self, record: CatalogPlugin) -> Life:
         settings = self._inventory.settings
@@ -188,7 +233,9 @@ class Host:
 class Opening:
     """A host that is about to open; `async with` opens and closes it."""
 
-    def __init__(self, read: Any, *, approver: Approver | None, start: Literal["all", "called"]) -> None:
+    def __init__(
+        self, read: Callable[[], Inventory], *, approver: Approver | None, start: Literal["all", "called"]
+    ) -> None:
         self._read = read
         self._approver = approver
         self._start: Literal["all", "called"] = start
@@ -206,7 +253,7 @@ class Opening:
         await self._host._close()  # noqa: SLF001
 
     def _made(self) -> Host:
-        return Host(self._read(), approver=self._approver, start=self._start)
+        return Host(self._read, approver=self._approver, start=self._start)
 
 
 def _hook_packages(inventory: Inventory) -> list[tuple[str, object]]:

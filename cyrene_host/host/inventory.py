@@ -13,6 +13,7 @@ from cyrene_host.catalog.entry_points import EntryPoints, read_entry_points
 from cyrene_host.catalog.manifests import ManifestStore
 from cyrene_host.catalog.plugins_file import PluginsFile, find_plugins_file, read_plugins_file
 from cyrene_host.catalog.settings import Settings, find_settings_file, read_settings
+from cyrene_host.catalog.switches import Switches
 
 __all__ = ["Inventory"]
 
@@ -25,6 +26,7 @@ class Inventory:
     file: PluginsFile
     entry_points: EntryPoints
     store: ManifestStore
+    switches: Switches
     catalog: Catalog
 
     @property
@@ -67,8 +69,11 @@ class Inventory:
         taken = entry_points.plugins if file.entry_points == "all" else {}
         names = {*taken, *(entry.name for entry in file.entries)}
         only = only if only in names else None
-        catalog = Catalog.load(file, settings, entry_points=entry_points.plugins, store=store, only=only)
-        return cls(settings, file, entry_points, store, catalog)
+        switches = Switches(settings.state_folder())
+        catalog = Catalog.load(
+            file, settings, entry_points=entry_points.plugins, store=store, only=only, switches=switches.read()
+        )
+        return cls(settings, file, entry_points, store, switches, catalog)
 
 
 def _no_file(folder: Path) -> PluginsFile:

@@ -39,6 +39,11 @@ class Registry:
         self._known_names: ToolNames | None = None
         self.rebuild()
 
+    def take(self, settings: Settings, catalog: Catalog) -> None:
+        """Go by other settings and another catalog from now on."""
+        self._settings, self._catalog = settings, catalog
+        self.rebuild()
+
     def rebuild(self) -> None:
         """Compile all tools anew, after a plugin's definitions changed."""
         self._tools = dict(self._own)

@@ -19,7 +19,8 @@ class PluginReport:
     """One plugin as it is now.
 
     `stage` is the last stage it came to; `error` says what went wrong there, `tool_errors` what is wrong with
-    single tools. `stage_ms` has the milliseconds that each stage took, `last_healthy` seconds since the epoch.
+    single tools. `stage_ms` has the milliseconds that each stage took, `last_healthy` and `retry_at` (when a
+    restarting plugin is tried again) seconds since the epoch; `pid` is its worker's.
     """
 
     name: str
@@ -37,6 +38,8 @@ class PluginReport:
     stage_ms: Mapping[str, float] | None = None
     abandoned: int = 0
     last_healthy: float | None = None
+    retry_at: float | None = None
+    pid: int | None = None
     metadata_name: str = ""
 
     @property
@@ -63,6 +66,8 @@ class PluginReport:
             "stage_ms": {stage: round(ms, 1) for stage, ms in (self.stage_ms or {}).items()},
             "abandoned": self.abandoned,
             "last_healthy": self.last_healthy,
+            "retry_at": self.retry_at,
+            "pid": self.pid,
             "metadata_name": self.metadata_name,
         }
 
@@ -125,7 +130,7 @@ def plugin_report(
         display_name=metadata.display_name if metadata else "",
         description=metadata.description if metadata else "",
         source=record.source.where if record.source else record.entry.where if record.entry else "",
-        runtime="inline",
+        runtime=record.entry.runtime if record.entry else "process",
         stage=stage or record.stage,
         tools=tuple(tool.id for tool in record.tools) if now in CALLABLE_STATES else (),
         error=error or record.error,

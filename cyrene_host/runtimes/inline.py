@@ -13,6 +13,6 @@ class InlineRuntime(Runner):
     pid: int | None = None
     """It has no process of its own."""
 
-    async def close(self, drain_s: float = 0.0) -> None:  # noqa: ARG002 - calls under way keep what they have
+    async def close(self) -> None:
         """Let go of the plugin, so that it can be loaded afresh."""
         self.forget()

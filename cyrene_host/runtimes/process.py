@@ -99,11 +99,9 @@ class ProcessRuntime:
         self._is_stopping = True
         await self._stage("stop", limit_s)
 
-    async def close(self, drain_s: float = 0.0) -> None:
-        """End the worker and all that it started; calls under way have `drain_s` seconds to finish."""
+    async def close(self) -> None:
+        """End the worker, and all that it started."""
         self._is_stopping = True
-        if self._worker is not None and drain_s:
-            await self._worker.drain(drain_s)
         self._questions.close()
         if self._worker is not None:
             await self._worker.end()

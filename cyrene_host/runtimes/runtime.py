@@ -57,10 +57,6 @@ class Runtime(ToolRuntime, Protocol):
         """Let the plugin release what it holds."""
         ...
 
-    async def close(self, drain_s: float = 0.0) -> None:
-        """Take the place itself down; the last thing, also after a failed stage.
-
-        Args:
-            drain_s: seconds that calls under way have to finish.
-        """
+    async def close(self) -> None:
+        """Take the place itself down; the last thing, also after a failed stage."""
         ...

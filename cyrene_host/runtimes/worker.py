@@ -196,12 +196,6 @@ class Worker:
             self._why = self._why or why
             self._keeper.kill(self.pid)
 
-    async def drain(self, limit_s: float) -> None:
-        """Wait until every request is answered, at most `limit_s` seconds."""
-        answers = [answer for answer, _ in self._asked.values()]
-        if answers:
-            await asyncio.wait(answers, timeout=limit_s)
-
     async def end(self) -> None:
         """Ask the worker to end, and kill it if it has not within the grace."""
         if self.pid is None:

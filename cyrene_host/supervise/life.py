@@ -165,7 +165,7 @@ class Life:
             await self._become(state, "stop ended")
 
     async def reset(self) -> None:
-        """Be as before the first start: a person wants it tried again."""
+        """Be as before the first start, after a stop or a failure: a person wants it tried again."""
         self._restarts.forget()
         self._around.marks.clear(self.name)
         self.error = self.record.error
@@ -260,6 +260,7 @@ class Life:
             return True
         is_well = True
         with anyio.CancelScope(shield=True):
+            await self.admission.idle(drain_s)
             try:
                 await self._stages.down(place, limit_s)
             except WorkerLostError:
@@ -268,7 +269,7 @@ class Life:
                 is_well = False
                 _log.error("%s", self._placed(failure))
                 self.error = self.error or self._placed(failure)
-            await place.close(drain_s)
+            await place.close()
         return is_well
 
     def _compare(self, live: Manifest) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 import anyio
@@ -84,6 +84,25 @@ class Supervisor:
                     where=life.error.where,
                     mend=life.error.mend or "mend it, or set its entry's on_failure to 'continue'",
                 )
+
+    async def restart(self, name: str) -> None:
+        """Stop one plugin, forget what went wrong with it, and start it and what it depends on again."""
+        await self.stop([name])
+        await self._lives[name].reset()
+        await self.activate(name)
+
+    async def stop(self, names: Iterable[str], state: PluginState = PluginState.STOPPED) -> None:
+        """Stop some plugins, the last started first; they may be started again."""
+        wanted = set(names)
+        for name in [name for name in reversed(self._started) if name in wanted]:
+            await self._lives[name].stop(self._stop_total_s, state)
+        self._started = [name for name in self._started if name not in wanted]
+        for name in wanted:
+            self._settled.pop(name, None)
+
+    def take(self, catalog: Catalog) -> None:
+        """Go by another catalog from now on."""
+        self._catalog = catalog
 
     async def activate(self, name: str) -> None:
         """Start one plugin and what it depends on; return when it is started or failed."""
