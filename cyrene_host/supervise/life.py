@@ -89,7 +89,7 @@ class Life:
         Raises:
             CallFailedError: `plugin_unavailable`, with the state and its cause.
         """
-        if self.state in (PluginState.DISCOVERED, PluginState.STARTING):
+        if self.state in (PluginState.DISCOVERED, PluginState.STARTING, PluginState.LOADED):
             await self.surroundings.activate(self.name)
         if self.runtime is not None:
             return self.runtime
