@@ -49,6 +49,7 @@ class Host:
     """
 
     def __init__(self, inventory: Inventory, *, approver: Approver | None, start: Literal["all", "called"]) -> None:
+        logging.getLogger("cyrene").addHandler(logging.NullHandler())  # a program that sets up no log sees none
         self._inventory = inventory
         self._start = start
         self._is_open = False
