@@ -44,7 +44,7 @@ def test_each_setting_shown_in_the_default_settings_is_the_default() -> None:
 
 @pytest.mark.parametrize("plugin", sorted(project.parent.name for project in ROOT.glob("plugins/*/pyproject.toml")))
 def test_the_manifest_of_a_bundled_plugin_is_up_to_date(plugin: str) -> None:
-    command = [sys.executable, "-m", "cyrene_host.cli", "manifest", "build", "--check", ROOT / "plugins" / plugin]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    command = [sys.executable, "-m", "cyrene_host.cli", "manifest", "build", "--check", f"plugins/{plugin}"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
 
     assert (ended.returncode, ended.stderr) == (0, "")

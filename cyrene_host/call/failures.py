@@ -49,7 +49,7 @@ def schema_unusable(tool: CallableTool) -> CallFailedError:
         ErrorKind.SCHEMA_INVALID,
         fault.what if fault else f"the definition of '{tool.id}' cannot be used",
         plugin=tool.provider.name,
-        where=f"tool '{tool.id}'" + (f", {fault.where}" if fault and fault.where else ""),
+        where=(fault.where if fault else None) or f"tool '{tool.id}'",
         mend=(fault.mend if fault else None) or "the plugin's author has to mend the definition",
     )
 

@@ -84,7 +84,7 @@ def _gated(arguments: object) -> dict[str, Any]:
     except GateError as error:
         is_limit = error.rule in _LIMIT_RULES or (error.rule == "number" and error.limit is not None)
         reason: RefusalReason = "schema" if is_limit else "invalid_json"
-        raise ArgumentsRefused(reason, f"the arguments are refused: {error}", error.path) from error
+        raise ArgumentsRefused(reason, str(error), error.path) from error
     if isinstance(plain, dict):
         return plain
     raise _not_object(plain)

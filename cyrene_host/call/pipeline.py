@@ -169,7 +169,7 @@ class Pipeline:
         try:
             checked = read_arguments(arguments)
         except ArgumentsRefused as refused:
-            raise arguments_do_not_fit(tool, refused.reason, [f"{refused.path or '/'}: {refused.message}"]) from refused
+            raise arguments_do_not_fit(tool, refused.reason, [refused.message]) from refused
         if tool.schema.is_valid(checked):
             return checked
         checked, call.notes = coerce(tool.schema.enforced, checked, secret=tool.secret_arguments)

@@ -55,6 +55,7 @@ class Host:
     def __init__(
         self, read: Callable[[], Inventory], *, approver: Approver | None, start: Literal["all", "called"]
     ) -> None:
+        logging.getLogger("cyrene").addHandler(logging.NullHandler())  # a program that sets up no log sees none
         inventory = read()
         self._read = read
         self._inventory = inventory
