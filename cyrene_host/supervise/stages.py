@@ -71,7 +71,7 @@ class Stages:
         if not self._is_initialised:
             return
         self._is_initialised = False
-        with self._timed("stop"):
+        with self._timed("stop", is_a_step=False):
             await place.stop(limit_s)
 
     async def check(self, place: Runtime) -> None:

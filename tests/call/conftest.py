@@ -12,7 +12,7 @@ import pytest
 
 from cyrene_host import Host
 
-RUNTIMES = ["inline"]
+RUNTIMES = ["inline", "process"]
 PLUGINS = Path(__file__).parent / "plugins"
 
 HostWith = Callable[..., Any]
