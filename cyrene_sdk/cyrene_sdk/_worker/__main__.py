@@ -1,4 +1,4 @@
-"""`python -m cyrene_sdk._worker describe --fd N`: request as JSON on stdin, answer as JSON on descriptor N."""
+"""`python -m cyrene_sdk._worker describe --fd N`: request as JSON on stdin, a line of JSON on descriptor N."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def main() -> None:
     arguments = parser.parse_args()
     text = json.dumps(answer(json.load(sys.stdin)))
     with os.fdopen(arguments.fd, "w", encoding="utf-8") as pipe:
-        pipe.write(text)
+        pipe.write(text + "\n")
     sys.stdout.flush()
     os._exit(0)  # a plugin's non-daemon thread or atexit hook must not keep this process
 
