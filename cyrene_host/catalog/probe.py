@@ -73,20 +73,21 @@ def probe(plugin: str, source: Source, limit_s: float) -> dict[str, Any]:
             raise _silent(plugin, source, limit_s, printed, timed_out=answer is None)
     try:
         told = json.loads(answer)
-        error = told.get("error")
-    except (ValueError, AttributeError) as cause:
-        raise ProbeError("its interpreter answered no JSON", plugin=plugin, where=source.where) from cause
-    if error:
-        raise ProbeError(
-            str(error["what"]),
-            plugin=plugin,
-            where=error.get("where") or source.where,
-            mend=error.get("mend"),
-            stage=error["stage"],
-            trace=error.get("trace", ""),
-        )
-    manifest: dict[str, Any] = told["manifest"]
-    return manifest
+        manifest, error = told.get("manifest"), told.get("error")
+    except (ValueError, AttributeError, RecursionError) as cause:
+        raise _garbled(plugin, source, len(answer)) from cause
+    if isinstance(manifest, dict):
+        return manifest
+    if not isinstance(error, dict):
+        raise _garbled(plugin, source, len(answer))
+    raise ProbeError(
+        str(error.get("what")),
+        plugin=plugin,
+        where=error.get("where") or source.where,
+        mend=error.get("mend"),
+        stage=str(error.get("stage")),
+        trace=str(error.get("trace")),
+    )
 
 
 def _ask(plugin: str, source: Source, request: bytes, limit_s: float, printed: IO[bytes]) -> bytes | None:
@@ -127,18 +128,30 @@ def _ask(plugin: str, source: Source, request: bytes, limit_s: float, printed: I
 
 
 def _read(descriptor: int, deadline: float) -> bytes | None:
+    """Read one line: what the plugin's code forked may hold the pipe open for ever."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
     parts: list[bytes] = []
     size = 0
     while size <= ANSWER_BYTES:
-        ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
+        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
             return None
         part = os.read(descriptor, 65536)
-        if not part:
-            break
         parts.append(part)
         size += len(part)
+        if not part or part.endswith(b"\n"):
+            break
     return b"".join(parts)
+
+
+def _garbled(plugin: str, source: Source, size: int) -> ProbeError:
+    too_large = f"its manifest has more than {ANSWER_BYTES:,} bytes"
+    return ProbeError(
+        too_large if size > ANSWER_BYTES else "its interpreter answered no manifest",
+        plugin=plugin,
+        where=source.where,
+        mend="shorten its definitions" if size > ANSWER_BYTES else "use the same cyrene-sdk there as the host has",
+    )
 
 
 def _silent(plugin: str, source: Source, limit_s: float, printed: IO[bytes], *, timed_out: bool) -> ProbeError:

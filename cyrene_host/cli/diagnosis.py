@@ -15,8 +15,8 @@ from cyrene_host.catalog.manifests import ManifestStore
 from cyrene_host.catalog.plugins_file import PluginsFile, PluginsFileError, find_plugins_file, read_plugins_file
 from cyrene_host.catalog.settings import Settings, SettingsError, find_settings_file, read_settings
 from cyrene_host.catalog.state import PluginState
-from cyrene_host.cli.doctor import Symptom
 from cyrene_host.cli.options import Choices
+from cyrene_host.cli.symptoms import Symptom
 from cyrene_sdk.errors import CyreneError
 
 __all__ = ["look_at_files"]

@@ -6,23 +6,14 @@ import sys
 from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 from cyrene_host.cli.options import Choices
+from cyrene_host.cli.symptoms import Symptom
 from cyrene_host.version import __version__
 
-__all__ = ["Symptom", "examine"]
+__all__ = ["examine"]
 
 _SIGNS = {"fine": "ok    ", "note": "note  ", "wrong": "WRONG "}
-
-
-class Symptom(NamedTuple):
-    """One thing that was looked at."""
-
-    level: Literal["fine", "note", "wrong"]
-    about: str
-    what: str
-    mend: str = ""
 
 
 def examine(choices: Choices) -> int:

@@ -47,30 +47,31 @@ def run(arguments: Sequence[str]) -> int:
     """
     for stream in (sys.stdout, sys.stderr):
         _write_utf8(stream)
-    is_debugging = "--debug" in arguments
     screen = Screen(sys.stdout, sys.stderr, as_json="--json" in arguments)
+    try:
+        code = _outcome(arguments, screen, is_debugging="--debug" in arguments)
+        if code == INTERRUPTED:
+            screen.say("interrupted")
+    except BrokenPipeError:  # the reader of the output has gone, as `head` does
+        return FAILED
+    return code
+
+
+def _outcome(arguments: Sequence[str], screen: Screen, *, is_debugging: bool) -> int:
     try:
         options, words = hoisted(arguments)
         with logging_to(sys.stderr, is_debugging=is_debugging):
-            code = _invoke([*options, *words], screen)
+            return _invoke([*options, *words], screen)
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
-        _let_go_of_stdout()
-        code = FAILED
+        raise
     except CyreneError as error:
-        _tell(screen, error)
-        if is_debugging:
-            traceback.print_exc()
-        code = WRONG_USE
+        _tell(screen, error, is_debugging=is_debugging)
+        return WRONG_USE
     except Exception as error:  # noqa: BLE001 - the outer edge: a person gets a sentence, not a traceback
-        _tell(screen, _unexpected(error))
-        if is_debugging:
-            traceback.print_exc()
-        code = FAILED
-    if code == INTERRUPTED:
-        screen.say("interrupted")
-    return code
+        _tell(screen, _unexpected(error), is_debugging=is_debugging)
+        return FAILED
 
 
 def _invoke(words: list[str], screen: Screen) -> int:
@@ -79,10 +80,14 @@ def _invoke(words: list[str], screen: Screen) -> int:
     return invoke(words, screen)
 
 
-def _tell(screen: Screen, error: CyreneError) -> None:
+def _tell(screen: Screen, error: CyreneError, *, is_debugging: bool) -> None:
+    """Tell the error that is being handled."""
+    if is_debugging:
+        screen.say(traceback.format_exc())
     screen.error(error)
     if screen.as_json:
-        screen.json({"error": {"what": error.what, "plugin": error.plugin, "where": error.where, "mend": error.mend}})
+        parts = {"what": error.what, "plugin": error.plugin, "where": error.where, "mend": error.mend}
+        screen.json({"error": parts})
 
 
 def _unexpected(error: Exception) -> CyreneError:
@@ -117,8 +122,3 @@ def _as_utf8(word: str) -> str:
         return word if word.isprintable() else os.fsencode(word).decode("utf-8")
     except UnicodeError:
         return word
-
-
-def _let_go_of_stdout() -> None:
-    """The reader of the output has gone, as `head` does: nothing is written at the end either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -93,6 +93,7 @@ class Life:
         self._restarts = Restarts(surroundings.clock)
         self._place: Runtime | None = None
         self._failed_checks = 0
+        self._coming_up: anyio.Event | None = None  # while it is replaced at once; calls wait for that
         marked = surroundings.marks.find(record) if record.state is PluginState.DISCOVERED else None
         if marked is not None:
             self.state, self.error = PluginState.FAILED, self._given_up(marked)
@@ -130,6 +131,8 @@ class Life:
         """
         if self.state in (PluginState.DISCOVERED, PluginState.STARTING, PluginState.LOADED):
             await self._around.activate(self.name)
+        if self._coming_up is not None:
+            await self._coming_up.wait()
         if self.runtime is not None:
             return self.runtime
         cause = f": {self.error.what}" if self.error else ""
@@ -224,25 +227,36 @@ class Life:
             return  # a stage is under way and fails by itself
         self.runtime = None
         self.error = self._placed(WorkerLostError(why, stage="health"))
+        self._coming_up = anyio.Event()
         self._around.spawn(self._recover, why)
 
     async def _recover(self, why: str) -> None:
-        """Start again after a wait, or give up."""
+        """Start again, after a wait from the second time on, or give up."""
         wait_s = self._restarts.next_wait_s()
         if wait_s is None:
             self.error = self._given_up(why)
             self._around.marks.mark(self.record, why)
             _log.error("%s", self.error)
             await self._become(PluginState.FAILED, self.error.what)
+            self._settle()
             await self._take_down(self.limits.stop_s)
             return
-        self.retry_at = time.time() + wait_s
         _log.warning("plugin '%s': %s; it is started again in %g s", self.name, why, wait_s)
         await self._become(PluginState.RESTARTING, why)
+        if wait_s:
+            self.retry_at = time.time() + wait_s
+            self._settle()
         await self._take_down(self.limits.stop_s, drain_s=DRAIN_S)
         await self._around.sleep(wait_s)
         if self.state is PluginState.RESTARTING:
             await self._bring_up()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Let the calls go on that wait for the plugin to come up."""
+        if self._coming_up is not None:
+            self._coming_up.set()
+            self._coming_up = None
 
     async def _failed_check(self, failure: StageError) -> None:
         self._failed_checks += 1

@@ -14,7 +14,7 @@ LONGEST_WAIT_S = 60.0
 
 
 class Restarts:
-    """The restarts of one plugin: the wait doubles from 1 s to 60 s, and starts over after 5 quiet minutes.
+    """The restarts of one plugin: the first at once, then after 1 s doubling to 60 s; 5 quiet minutes start over.
 
     Args:
         clock: monotonic seconds.
@@ -23,21 +23,20 @@ class Restarts:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._times: deque[float] = deque(maxlen=MOST_RESTARTS)
-        self._wait_s = FIRST_WAIT_S
+        self._wait_s = 0.0
 
     def next_wait_s(self) -> float | None:
         """Return the seconds to wait before the next start; None after three restarts within 5 minutes."""
         now = self._clock()
         if len(self._times) == MOST_RESTARTS and now - self._times[0] < WITHIN_S:
             return None
-        if self._times and now - self._times[-1] >= WITHIN_S:
-            self._wait_s = FIRST_WAIT_S
+        if not self._times or now - self._times[-1] >= WITHIN_S:
+            self._wait_s = 0.0
         wait_s = self._wait_s
-        self._wait_s = min(LONGEST_WAIT_S, 2 * wait_s)
+        self._wait_s = min(LONGEST_WAIT_S, 2 * wait_s) or FIRST_WAIT_S
         self._times.append(now + wait_s)
         return wait_s
 
     def forget(self) -> None:
         """Start over: a person has looked at it."""
         self._times.clear()
-        self._wait_s = FIRST_WAIT_S

@@ -145,6 +145,42 @@ def test_a_reference_outside_the_known_keywords_is_followed_and_checked() -> Non
     assert refused(schema).what == "the reference 'http://127.0.0.1:9/' leads out of the schema"
 
 
+KEYWORDS = [
+    *("type", "enum", "const", "multipleOf", "maximum", "exclusiveMinimum", "maxLength", "minLength", "pattern"),
+    *("maxItems", "minItems", "uniqueItems", "maxContains", "maxProperties", "required", "dependentRequired"),
+    *("properties", "patternProperties", "additionalProperties", "propertyNames", "items", "prefixItems", "contains"),
+    *("additionalItems", "unevaluatedItems", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "not", "if", "then"),
+    *("dependentSchemas", "dependencies", "$defs", "definitions", "$schema", "$id", "id", "$anchor", "$dynamicAnchor"),
+    *("$ref", "$dynamicRef", "$recursiveAnchor", "$vocabulary", "$comment", "title", "default", "examples", "format"),
+    *("contentEncoding", "contentSchema", "x-a"),
+]
+ODD_VALUES: list[Any] = [
+    *(None, True, False, 0, -1, 1.0, 1.5, 2**53 + 1, 2**64, -(2**64), 10**30, 1e300, 5e-324, "", "a", "string", "date"),
+    *("(", "a(?=b)", "#", "#a", "#/x", "#/$defs/b", "#/$defs/c", "#/%24defs/b", "#/type", "http://127.0.0.1:9/"),
+    *([], [1], ["a"], ["a", "a"], ["string", "string"], [{}], [True], [{"type": "foo"}], [[]], {}, {"a": 1}, {"a": {}}),
+    *({"a": True}, {"a": {"type": "foo"}}, {"a": ["b", "b"]}, {"(": {}}, {"a": {"minLength": 1e300}}, {"$id": "x"}),
+    *({"a": {"$anchor": "b"}, "b": {"$anchor": "b"}}, {"pattern": "("}, {"items": {"pattern": "a(?!b)"}}),
+]
+
+
+@pytest.mark.parametrize("keyword", KEYWORDS)
+@pytest.mark.parametrize("close", [True, False])
+def test_what_is_not_refused_when_it_is_loaded_compiles_when_it_is_used(keyword: str, close: bool) -> None:
+    for value in ODD_VALUES:
+        odd = {keyword: value}
+        for schema in (
+            odd,
+            obj(a=odd),
+            {"anyOf": [odd, obj(a=odd)]},
+            {**obj(a={"$ref": "#/$defs/b"}), "$defs": {"b": odd}},
+        ):
+            try:
+                loaded = CompiledSchema(schema, close=close)
+            except SchemaInvalidError:
+                continue
+            assert loaded.is_valid({"a": 1}) in (True, False)
+
+
 def test_recursion_that_consumes_is_fine() -> None:
     tree = obj(label={"type": "string"}, children={"type": "array", "items": {"$ref": "#"}})
     schema = CompiledSchema(tree)
@@ -376,6 +412,7 @@ CLOSING: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
         [{"label": 1, "kids": [{"extra": 1, "label": 2, "kids": [{"extra": 1}]}]}],
         [{"extra": 1}, {"kids": [{"zz": 1}]}, {"kids": [{"kids": [{"zz": 1}]}]}],
     ),
+    "conditions that declare nothing": ({"if": {"pattern": "x"}}, [{}], [{"a": 1}]),
     "a branch that is open": (
         {"anyOf": [{**A, "additionalProperties": True}, B]},
         [{"x": 1, "zz": 1}],

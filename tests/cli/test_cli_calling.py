@@ -27,6 +27,9 @@ TROUBLE = '''
     class TroublePlugin(BasePlugin):
         meta = PluginMetadata(name="trouble", version="1.0.0")
 
+        def stop(self) -> None:
+            Path("stopped").touch()
+
         @tool(danger_level="low")
         async def fail(self) -> str:
             """Fail."""
@@ -58,7 +61,7 @@ TROUBLE = '''
         @tool(danger_level="low", timeout_ms=100)
         def stuck(self) -> str:
             """Block a thread that no one can end."""
-            threading.Thread(target=time.sleep, args=(60,)).start()
+            threading.Thread(target=time.sleep, args=(60,), daemon=False).start()
             time.sleep(60)
             return "at last"
 
@@ -298,6 +301,7 @@ def test_ctrl_c_is_exit_130_also_where_a_tool_blocks_the_loop(
     code, seconds = interrupted(trouble, tool, slow(30))
     assert code == 130
     assert seconds < slow(15)
+    assert (trouble.folder / "stopped").exists() == (tool == "wait")
 
 
 def test_a_thread_that_hangs_does_not_keep_the_command_from_ending(trouble: Any) -> None:

@@ -1,4 +1,4 @@
-"""The JSON Schemas of tools: checked, closed and compiled once, when their plugin is loaded."""
+"""The JSON Schemas of tools: checked and closed when their plugin is loaded, compiled when first used."""
 
 from cyrene_host.catalog.schemas.compiled import CompiledSchema
 from cyrene_host.catalog.schemas.explain import Fault

@@ -72,7 +72,9 @@ class _Fence:
 
     def around(self, root: dict[str, Any]) -> dict[str, Any]:
         """All entries by name; the one for the root is '0'."""
-        self._entry([root])
+        group = self._together([root]) or {id(root): root}  # it takes no keys at all where nothing declares any
+        self._names[frozenset(group)] = "0"
+        self._waiting.append(group)
         fences: dict[str, Any] = {}
         # Grows while it is read.
         for number, group in enumerate(self._waiting):

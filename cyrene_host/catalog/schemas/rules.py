@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
@@ -50,6 +51,7 @@ _STORES = {"$defs": _MAP, "definitions": _MAP}
 _SPECIAL = dict.fromkeys(("$ref", "$dynamicRef", "$recursiveRef", "$id", "pattern"), _NONE)
 _SHAPES = {**_BRANCHES, **_CONDITIONS, **_OVERLAPS, **_PARTS, **_STORES, **_SPECIAL}
 _KEYWORDS = frozenset(_SHAPES)
+_PLAIN_REFERENCE = re.compile(r"#/\$defs/[A-Za-z0-9_.-]+")
 _IN_PLACE = frozenset((*_BRANCHES, *_CONDITIONS, "$ref"))
 
 _Path = tuple[Any, ...]  # (path above, step), () at the top: cheap to extend, read only for an error
@@ -73,9 +75,21 @@ class Survey:
         closable: schemas of objects that declare keys and say nothing about others.
         is_tangled: several schemas may describe one object, so that none can be closed for itself.
         has_choices: some value is described by alternatives.
+        needs_compiler: only compiling it tells whether it can be used, since it has patterns, odd references or a
+            dialect; of any other schema its meta-schema does.
     """
 
-    __slots__ = ("_count", "_root", "_seen", "closable", "has_choices", "holders", "is_tangled", "targets")
+    __slots__ = (
+        "_count",
+        "_root",
+        "_seen",
+        "closable",
+        "has_choices",
+        "holders",
+        "is_tangled",
+        "needs_compiler",
+        "targets",
+    )
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
@@ -86,6 +100,7 @@ class Survey:
         self.closable: list[dict[str, Any]] = []
         self.is_tangled = False
         self.has_choices = False
+        self.needs_compiler = "$schema" in root
         self._visit(root, (), 1)
         # Grows while it is read: a target may lie where no keyword led, such as '#/components/schemas/Pet'.
         for holder, path in self.holders:
@@ -136,11 +151,12 @@ class Survey:
 
     def _special(self, keyword: str, held: Any, schema: dict[str, Any], path: _Path) -> int:
         """Check a keyword that holds no schema; 1 if another schema speaks about the same value through it."""
-        if keyword == "pattern":
-            _check_pattern(held, (path, keyword))
-        elif keyword == "$ref":
+        if keyword == "$ref":
             self.holders.append((schema, path))
             return 1
+        self.needs_compiler = True
+        if keyword == "pattern":
+            _check_pattern(held, (path, keyword))
         elif keyword == "$id":
             if path:
                 raise SchemaInvalidError(
@@ -164,6 +180,7 @@ class Survey:
         if inner:
             self.is_tangled = True
         if keyword == "patternProperties" and type(held) is dict:
+            self.needs_compiler = True
             for pattern in held:
                 _check_pattern(pattern, ((path, keyword), pattern))
 
@@ -181,6 +198,8 @@ class Survey:
         place = (path, "$ref")
         if type(reference) is not str or not (reference == "#" or reference.startswith("#/")):
             raise _bad_reference(f"the reference {_shown(reference)} leads out of the schema", place)
+        if not _PLAIN_REFERENCE.fullmatch(reference):
+            self.needs_compiler = True
         try:
             return lookup(self._root, reference)
         except LookupError:

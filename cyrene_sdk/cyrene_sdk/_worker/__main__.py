@@ -29,12 +29,12 @@ def main() -> None:
 
 
 def _describe(descriptor: int) -> None:
-    """Answer the request on standard input."""
+    """Answer the request on standard input with one line."""
     from cyrene_sdk._worker.describe import answer  # a keeper needs none of it
 
     text = json.dumps(answer(json.load(sys.stdin)))
     with os.fdopen(descriptor, "w", encoding="utf-8") as pipe:
-        pipe.write(text)
+        pipe.write(text + "\n")
     sys.stdout.flush()
     os._exit(0)  # a plugin's non-daemon thread or atexit hook must not keep this process
 
