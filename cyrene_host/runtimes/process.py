@@ -24,6 +24,8 @@ from cyrene_sdk.types import PluginMetadata
 
 __all__ = ["ProcessRuntime", "WorkerLostError"]
 
+SWALLOWED = "a call did not end when it was cancelled; its worker is replaced"
+
 
 class WorkerLostError(StageError):
     """The worker ended in the middle of a stage, or between two calls."""
@@ -116,7 +118,7 @@ class ProcessRuntime:
             return self._lost(answer, limit_s)  # type: ignore[arg-type]  # the other of the two
         outcome = call_answer(answer)
         if answer.get("abandoned"):
-            self._wear_out()
+            self._wear_out(SWALLOWED)
         if isinstance(outcome, Fault) and outcome.exception == "MemoryError":
             return self._out_of_memory(outcome)
         return outcome
@@ -143,7 +145,7 @@ class ProcessRuntime:
                 raise
             said = await worker.cancel(number, self._plan.grace_s)
             if isinstance(said, dict) and said.get("abandoned"):
-                self._wear_out()
+                self._wear_out(SWALLOWED)
             raise
 
     async def _stage(self, stage: Stage, limit_s: float, *, patience_s: float | None = None, **more: Any) -> Message:
@@ -165,6 +167,7 @@ class ProcessRuntime:
     def _lost(self, lost: Lost, limit_s: float) -> Fault:
         """Say what became of a call whose worker is gone."""
         if lost.by_limit:
+            self._wear_out("a call hung, and its worker was ended")
             return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:g} s; its worker was ended", retry="timeout")
         ending = lost.ending
         if ending is not None and ending.signal == signal.SIGXCPU:
@@ -180,20 +183,15 @@ class ProcessRuntime:
             trace=fault.trace,
         )
 
-    def _wear_out(self) -> None:
-        """Replace a worker in which a given-up call still runs, as soon as it answers nobody else."""
-        worker = self._worker
-        if worker is None or self._is_worn or self._is_stopping:
-            return
-        self._is_worn = True
-        self._on_lost("a call did not end when it was cancelled; its worker is replaced")
+    def _wear_out(self, why: str) -> None:
+        """Have the worker replaced: it is gone, or a given-up call still runs in it."""
+        if not self._is_worn and not self._is_stopping:
+            self._is_worn = True
+            self._on_lost(why)
 
     def _ended(self, _: asyncio.Future[Any]) -> None:
-        if not self._is_stopping and not self._is_worn:
-            self._is_worn = True
-            worker = self._worker
-            why = worker.why if worker is not None else ""
-            self._on_lost(f"its worker ended: {why}{self._printed()}")
+        why = self._worker.why if self._worker is not None else ""
+        self._wear_out(f"its worker ended: {why}{self._printed()}")
 
     def _take(self, message: Message) -> None:
         kind = message.get("k")

@@ -27,7 +27,13 @@ def plugins_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=RUNTIMES)
-def host_with(request: pytest.FixtureRequest, plugins_folder: Path) -> HostWith:
+def runtime(request: pytest.FixtureRequest) -> str:
+    """Each runtime in turn; `@pytest.mark.parametrize("runtime", ["inline"], indirect=True)` for one alone."""
+    return str(request.param)
+
+
+@pytest.fixture
+def host_with(runtime: str, plugins_folder: Path) -> HostWith:
     """Return a function that makes a host with one plugin; `async with host_with(…) as host:`.
 
     Args:
@@ -52,7 +58,7 @@ def host_with(request: pytest.FixtureRequest, plugins_folder: Path) -> HostWith:
             folder.mkdir()
             (folder / f"{module}.py").write_text(text, encoding="utf-8")
         limits = {"kill_grace_s": 0.1, **entry.pop("limits", {})}
-        named = {"name": plugin, "path": module, "runtime": request.param, "limits": limits, **entry}
+        named = {"name": plugin, "path": module, "runtime": runtime, "limits": limits, **entry}
         file = plugins_folder / f"{next(_numbers)}.json"
         file.write_text(json.dumps([named]), encoding="utf-8")
         file.chmod(0o600)

@@ -235,7 +235,7 @@ async def test_a_long_message_is_cut(host_with: HostWith) -> None:
     ],
 )
 async def test_a_tool_over_its_limit_times_out_and_what_runs_on_is_counted(
-    host_with: HostWith, slow: Slow, tool: str, abandoned: int, effect: str, retryable: bool
+    host_with: HostWith, runtime: str, slow: Slow, tool: str, abandoned: int, effect: str, retryable: bool
 ) -> None:
     async with host_with() as host:
         async with asyncio.timeout(slow(T + GRACE + 0.5)):
@@ -246,7 +246,8 @@ async def test_a_tool_over_its_limit_times_out_and_what_runs_on_is_counted(
         assert "no answer within 0.1 s" in result.error
         assert result.duration_ms >= T * 1000
         assert after.output == "still here"
-        assert host.plugins.get("faulty").abandoned == abandoned
+        # A worker in which something runs on is replaced.
+        assert host.plugins.get("faulty").abandoned == (abandoned if runtime == "inline" else 0)
 
 
 async def test_a_deadline_cuts_the_attempt_short(host_with: HostWith, slow: Slow) -> None:
@@ -534,6 +535,7 @@ async def test_a_call_that_finds_no_place_within_its_limit_is_overloaded(host_wi
     assert after.output == "still here"
 
 
+@pytest.mark.parametrize("runtime", ["inline"], indirect=True)  # elsewhere the worker is replaced, threads and all
 async def test_given_up_threads_keep_their_places_until_they_end(host_with: HostWith) -> None:
     async with host_with(limits={"concurrency": 1}) as host:
         await host.call("faulty.blocks_its_thread", {})
@@ -814,7 +816,7 @@ asyncio.run(main())
 
 
 def test_a_program_ends_though_a_tool_swallows_its_cancellation_and_another_blocks(
-    host_with: HostWith, plugins_folder: Path, slow: Slow
+    host_with: HostWith, runtime: str, plugins_folder: Path, slow: Slow
 ) -> None:
     host_with()
     file = max(plugins_folder.glob("*.json"), key=lambda path: int(path.stem))
@@ -827,4 +829,4 @@ def test_a_program_ends_though_a_tool_swallows_its_cancellation_and_another_bloc
         check=True,
     )
 
-    assert done.stdout.split() == ["timeout", "timeout", "2"]
+    assert done.stdout.split() == ["timeout", "timeout", "2" if runtime == "inline" else "0"]

@@ -23,6 +23,7 @@ from cyrene_sdk.types import PluginMetadata, ProgressStatus, ToolComplexity, Too
 
 __all__ = ["Runner", "ToolListing"]
 
+STAGE_THREADS = 8
 TOOL_METHODS = ("definition", "execute", "validate", "complexity")
 DEFINITION_DEPTH = 128
 LIMITS: dict[Stage, str] = {"tools": "start_s", "health": "health_timeout_s"}
@@ -67,13 +68,14 @@ class Runner:
     def __init__(self, code: Code | None, *, grace_s: float, threads: int) -> None:
         self._code = code
         self._bounds = Bounds(grace_s=grace_s, most_threads=threads)
+        self._stage_bounds = Bounds(grace_s=grace_s, most_threads=STAGE_THREADS)  # calls must not keep it from stopping
         self._plugin: Plugin | None = None
         self._tools: dict[str, _LiveTool] = {}
 
     @property
     def abandoned(self) -> int:
         """How many given-up calls still run."""
-        return self._bounds.abandoned
+        return self._bounds.abandoned + self._stage_bounds.abandoned
 
     @property
     def checks_config(self) -> bool:
@@ -180,7 +182,7 @@ class Runner:
 
     async def _load(self) -> PluginMetadata:
         assert self._code is not None, "a runner without code has no stages"
-        self._plugin = await self._bounds.in_thread(load_plugin, self._code)
+        self._plugin = await self._stage_bounds.in_thread(load_plugin, self._code)
         metadata = await self._invoke(self._loaded.metadata)
         if not isinstance(metadata, PluginMetadata):
             raise StageError(
@@ -224,16 +226,18 @@ class Runner:
         _current.set(call)
         tool = live.tool
         if validate and not live.checks_itself:
-            await self._invoke(tool.validate, arguments)
+            await _called(self._bounds, tool.validate, arguments)
         if live.runs_long:
             return await self._last_result(cast(ComplexTool, tool), arguments)
         if live.is_async:
             return await tool.execute(arguments)  # type: ignore[misc]  # examined at load
-        return await self._invoke(tool.execute, arguments)
+        return await _called(self._bounds, tool.execute, arguments)
 
     async def _last_result(self, tool: ComplexTool, arguments: dict[str, Any]) -> Any:
         begin = tool.execute_async
-        reports = begin(arguments) if inspect.isasyncgenfunction(begin) else await self._invoke(begin, arguments)
+        reports = (
+            begin(arguments) if inspect.isasyncgenfunction(begin) else await _called(self._bounds, begin, arguments)
+        )
         try:
             async for report in reports:
                 await asyncio.sleep(0)  # a generator that never waits must not keep its time limit from firing
@@ -248,18 +252,15 @@ class Runner:
 
     async def _validate(self, live: _LiveTool, arguments: dict[str, Any], call: CurrentCall) -> None:
         _current.set(call)
-        await self._invoke(live.tool.validate, arguments)
+        await _called(self._bounds, live.tool.validate, arguments)
 
     async def _invoke(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a method that may be `async def` or `def`; a plain one runs in a thread."""
-        if inspect.iscoroutinefunction(function):
-            return await function(*args)
-        value = await self._bounds.in_thread(function, *args)
-        return await value if isinstance(value, Awaitable) else value
+        """Call a method of a stage."""
+        return await _called(self._stage_bounds, function, *args)
 
     async def _stage(self, stage: Stage, limit_s: float, work: Coroutine[Any, Any, Any]) -> Any:
         try:
-            value = await self._bounds.limited(work, limit_s)
+            value = await self._stage_bounds.limited(work, limit_s)
         except TimeoutError:
             raise StageError(
                 f"'{stage}' did not end within its limit of {limit_s:g} s",
@@ -283,6 +284,14 @@ class Runner:
             mend="mend the plugin's code, or what it says is missing",
             trace=trace_of(error),
         ) from error
+
+
+async def _called(bounds: Bounds, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a method that may be `async def` or `def`; a plain one runs in a thread."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*args)
+    value = await bounds.in_thread(function, *args)
+    return await value if isinstance(value, Awaitable) else value
 
 
 def _live(tool: Tool, definition: ToolDefinition, complexity: ToolComplexity) -> _LiveTool:
