@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import os
@@ -197,14 +196,15 @@ class Worker:
             self._keeper.kill(self.pid)
 
     async def end(self) -> None:
-        """Ask the worker to end, and kill it if it has not within the grace."""
-        if self.pid is None:
-            return
-        self._why = self._why or "it was told to end"
-        self._link.send({"k": "bye"})
-        await asyncio.wait((self.ended,), timeout=self._plan.grace_s)
-        self.kill("it did not end when it was told to")
-        await asyncio.wait((self.ended,), timeout=self._plan.grace_s)
+        """Ask the worker to end, kill it if it has not within the grace, and empty its scratch folder."""
+        if self.pid is not None:
+            self._why = self._why or "it was told to end"
+            self._link.send({"k": "bye"})
+            await asyncio.wait((self.ended,), timeout=self._plan.grace_s)
+            self.kill("it did not end when it was told to")
+            await asyncio.wait((self.ended,), timeout=self._plan.grace_s)
+        if self._scratch is not None:
+            await asyncio.to_thread(shutil.rmtree, self._scratch, True)
 
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
@@ -285,7 +285,3 @@ class Worker:
         for answer in (*waiting, *([self._greeting] if self._greeting is not None else [])):
             if not answer.done():
                 answer.set_result(Lost(why, ending))
-        scratch = self._scratch
-        if scratch is not None:
-            with contextlib.suppress(RuntimeError):  # the loop may be closing
-                asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, scratch, True)

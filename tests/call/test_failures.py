@@ -177,7 +177,9 @@ plugin 'faulty': the operator has switched the tool 'echo' off
 
 
 @pytest.mark.parametrize("case", TEXTS)
-async def test_a_failed_call_says_all_four_parts(host_with: HostWith, case: str) -> None:
+async def test_a_failed_call_says_all_four_parts(host_with: HostWith, runtime: str, case: str) -> None:
+    if case == "no free thread" and runtime == "process":
+        pytest.skip("a worker with a given-up call is replaced, threads and all")
     name, arguments, keywords, text = TEXTS[case]
     async with host_with(**keywords) as host:
         if case == "no free thread":
