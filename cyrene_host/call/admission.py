@@ -34,8 +34,8 @@ class Admission:
         return self._free < self.concurrency
 
     def take(self) -> bool:
-        """Take a free place if there is one and nobody waits for it."""
-        if self._free and not self._waiting:
+        """Take a free place if there is one: a place that is given back goes to those who wait, before it is free."""
+        if self._free:
             self._free -= 1
             return True
         return False

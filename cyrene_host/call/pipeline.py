@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import itertools
 import logging
 import random
@@ -46,6 +45,7 @@ from cyrene_sdk.types import ToolResult
 __all__ = ["Pipeline", "ToolIndex"]
 
 LOCAL = CallContext()
+_NESTED = (dict, list)
 
 _log = logging.getLogger("cyrene.call")
 
@@ -124,7 +124,7 @@ class Pipeline:
             tool = self._tools.resolve(name)
             checked = self._checked(call, tool, arguments)
             if self._hooks.any_before_call:
-                await self._hooks.before_call(tool.id, copy.deepcopy(checked), call.context)
+                await self._hooks.before_call(tool.id, _copied(checked), call.context)
             if tool.decision == "allow":
                 runtime = tool.provider.runtime or await self._ready(call, tool)
             else:
@@ -154,7 +154,7 @@ class Pipeline:
             while True:
                 limit_s = tool.limit_s if call.deadline is None else self._limit_s(call, tool)
                 call.attempts += 1
-                own = arguments if call.attempts == most else copy.deepcopy(arguments)
+                own = arguments if call.attempts == most else _copied(arguments)
                 outcome = await runtime.call(tool.name, own, _current(call, limit_s), limit_s, validate)
                 if not isinstance(outcome, Fault):
                     return _fit_to_show(tool, outcome)
@@ -191,7 +191,7 @@ class Pipeline:
             raise not_permitted(tool, "the policy denies calls of this danger")
         runtime = tool.provider.runtime or await self._ready(call, tool)
         limit_s = self._limit_s(call, tool)
-        fault = await runtime.validate(tool.name, copy.deepcopy(arguments), _current(call, limit_s), limit_s)
+        fault = await runtime.validate(tool.name, _copied(arguments), _current(call, limit_s), limit_s)
         if fault is not None:
             raise attempt_failed(tool, fault, attempt=0, of=0, acted=False, retryable=False)
         if self._approver is None:
@@ -208,7 +208,7 @@ class Pipeline:
             plugin=tool.provider.name,
             description=tool.definition.description,
             danger=tool.danger,
-            arguments=copy.deepcopy(arguments),
+            arguments=_copied(arguments),
             principal=call.context.principal,
             surface=call.context.surface,
         )
@@ -274,6 +274,13 @@ class Pipeline:
             duration_ms=call.duration_ms,
             notes=call.notes,
         )
+
+
+def _copied(value: Any) -> Any:
+    """A copy of plain JSON that foreign code may change; copy.deepcopy takes five times as long."""
+    if type(value) is dict:
+        return {key: _copied(part) if type(part) in _NESTED else part for key, part in value.items()}
+    return [_copied(part) if type(part) in _NESTED else part for part in value]
 
 
 def _current(call: _Call, limit_s: float) -> CurrentCall:

@@ -77,7 +77,7 @@ def tool_findings(tool: CatalogTool) -> Iterator[Finding]:
 
 
 def name_findings(tools: tuple[CatalogTool, ...], names: ToolNames | None = None) -> Iterator[Finding]:
-    """Check that every tool is reached by the name under which it is offered.
+    """Check that every tool is offered under the name that its author, or the operator, gave it.
 
     Args:
         names: those of the whole host; None where the plugin stands alone.
@@ -85,13 +85,13 @@ def name_findings(tools: tuple[CatalogTool, ...], names: ToolNames | None = None
     known = names or ToolNames(NamedTool(t.plugin, t.definition.name, t.definition.id) for t in tools)
     for tool in tools:
         where, offered = f"tool '{tool.id}'", known.offered(tool.id)
-        meant = known.resolve(offered)
-        if meant != tool.id:
-            what = f"it cannot be reached: its name '{offered}' means {_meaning(known, offered, meant)}"
-            yield _error(what, where, "rename it, or give it an alias in its entry's tools")
-        others = [other for other in known.meanings(tool.definition.name) if other != tool.id]
-        if others and meant == tool.id:
-            what = f"'{tool.definition.name}' means {', '.join(others)} too, so models see '{offered}'"
+        alias = tool.override.alias if tool.override else None
+        others = [f"'{other}'" for other in known.meanings(alias or tool.definition.name) if other != tool.id]
+        if alias and others:
+            what = f"its alias '{alias}' is hidden by {' and '.join(others)}, so models see '{offered}'"
+            yield _error(what, where, "give it another alias in its entry's tools")
+        elif others:
+            what = f"'{tool.definition.name}' means {' and '.join(others)} too, so models see '{offered}'"
             yield _warning(what, where, "rename one of them, or give it an alias in its entry's tools")
 
 
@@ -172,10 +172,6 @@ def _second_opinion(schema: dict[str, Any], where: str) -> Iterator[Finding]:
         what = f"a second validator refuses the schema: {error.message[:160]}"
         pointer = "".join(f"/{part}" for part in error.absolute_path)
         yield _warning(what, f"{where} {pointer}".rstrip(), "write it so that every validator takes it")
-
-
-def _meaning(names: ToolNames, offered: str, meant: str | None) -> str:
-    return f"'{meant}'" if meant else " and ".join(f"'{tool_id}'" for tool_id in names.meanings(offered))
 
 
 def _error(what: str, where: str, mend: str) -> Finding:

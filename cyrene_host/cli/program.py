@@ -6,7 +6,6 @@ import contextlib
 import gc
 import io
 import os
-import secrets
 import sys
 import traceback
 from collections.abc import Sequence
@@ -97,7 +96,7 @@ def _unexpected(error: Exception) -> CyreneError:
             where=sys.prefix,
             mend="install cyrene-host again; `cyrene doctor` shows what is there",
         )
-    number = f"err_{secrets.token_hex(4)}"
+    number = f"err_{os.urandom(4).hex()}"
     return CyreneError(
         f"Cyrene itself failed: {type(error).__name__}: {str(error)[:200]} [{number}]",
         where=_last_place(error),

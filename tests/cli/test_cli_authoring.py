@@ -208,7 +208,7 @@ def test_the_config_of_the_entry_is_held_against_the_plugins_schema(workshop: An
     assert "NO_SUCH_VARIABLE" in verdict["errors"][0]["what"]
 
 
-def test_tools_that_hide_each_other_are_found(workshop: Any, cyrene: Run) -> None:
+def test_a_name_that_two_tools_share_is_told_of(workshop: Any, cyrene: Run) -> None:
     for name in ("one", "two"):
         workshop.plugin(
             name,
@@ -226,8 +226,8 @@ def test_tools_that_hide_each_other_are_found(workshop: Any, cyrene: Run) -> Non
         )
     workshop.list("one", "two")
     first, second = cyrene("check", "--json").document
-    assert first["warnings"][0]["what"] == "'search' means two.search too, so models see 'one__search'"
-    assert second["warnings"][0]["what"] == "'search' means one.search too, so models see 'two__search'"
+    assert first["warnings"][0]["what"] == "'search' means 'two.search' too, so models see 'one__search'"
+    assert second["warnings"][0]["what"] == "'search' means 'one.search' too, so models see 'two__search'"
 
 
 def test_a_name_or_folder_that_is_not_there_is_wrong_use(greeter: Any, cyrene: Run) -> None:
@@ -285,3 +285,73 @@ def test_manifest_alone_shows_its_help(cyrene: Run) -> None:
     ran = cyrene("manifest")
     assert ran.code == 0
     assert ran.out.startswith("Usage: cyrene manifest")
+
+
+TWO = """
+    from cyrene_sdk import BasePlugin, PluginMetadata
+
+    class OnePlugin(BasePlugin):
+        meta = PluginMetadata(name="one", version="1.0.0", description="One.")
+
+    class TwoPlugin(BasePlugin):
+        meta = PluginMetadata(name="two", version="1.0.0", description="Two.")
+"""
+
+
+def test_a_folder_that_declares_several_plugins_is_checked_for_each(workshop: Any, cyrene: Run) -> None:
+    module = workshop.plugin("both", TWO)
+    (module.parent / "pyproject.toml").write_text(
+        '[project]\nname = "both"\nversion = "1.0.0"\n[project.entry-points."cyrene.plugins"]\n'
+        'one = "cyrene_both:OnePlugin"\ntwo = "cyrene_both:TwoPlugin"\n'
+    )
+    ran = cyrene("check", "plugins/both", "--json")
+    assert [(verdict["plugin"], verdict["errors"]) for verdict in ran.document] == [("one", []), ("two", [])]
+    assert {verdict["warnings"][0]["what"] for verdict in ran.document} == {"the plugin has no tools"}
+
+
+def test_a_folder_with_several_classes_and_no_declaration_says_so(workshop: Any, cyrene: Run) -> None:
+    workshop.plugin("both", TWO)
+    ran = cyrene("check", "plugins/both")
+    assert ran.code == 1
+    assert "has several plugin classes: 'OnePlugin', 'TwoPlugin'" in ran.out
+
+
+def test_a_single_file_can_be_checked(greeter: Any, cyrene: Run) -> None:
+    (verdict,) = cyrene("check", "plugins/greeter/cyrene_greeter.py", "--json").document
+    assert (verdict["plugin"], verdict["errors"]) == ("greeter", [])
+
+
+def test_a_folder_without_code_is_an_error_and_no_crash(workshop: Any, cyrene: Run) -> None:
+    (workshop.folder / "plugins" / "Em Pty").mkdir(parents=True)
+    ran = cyrene("check", "plugins/Em Pty")
+    assert ran.code == 1
+    assert ran.out.startswith("em-pty\n  error: ")
+    assert "holds no Python module" in ran.out
+    assert cyrene("manifest", "build", "plugins/Em Pty").code == 1
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_words(workshop: Any, cyrene: Run) -> None:
+    (workshop.folder / "plugins").write_text("a file")
+    ran = cyrene("new", "weather")
+    assert ran.code == 2
+    assert ran.err.startswith("'plugins/weather' cannot be written: ")
+
+
+def test_manifests_of_installed_wheels_are_left_alone_unless_named(
+    workshop: Any, cyrene: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(workshop.folder / "plugins"))
+    workshop.plugin("one", TWO)
+    workshop.list({"name": "one", "class": "OnePlugin"}, "missing")
+    answers = cyrene("manifest", "build", "--json").document
+    assert [answer["plugin"] for answer in answers] == ["missing"]
+    assert cyrene("manifest", "build", "one").code == 0
+
+
+def test_an_alias_that_another_tool_hides_is_an_error(greeter: Any, cyrene: Run) -> None:
+    greeter.list({"name": "greeter", "tools": {"greet": {"alias": "say"}, "erase": {"alias": "say"}}})
+    (verdict,) = cyrene("check", "--json").document
+    assert [(error["what"], error["where"]) for error in verdict["errors"]] == [
+        ("its alias 'say' is hidden by 'greeter.erase', so models see 'greet'", "tool 'greeter.greet'"),
+        ("its alias 'say' is hidden by 'greeter.greet', so models see 'erase'", "tool 'greeter.erase'"),
+    ]
