@@ -95,8 +95,13 @@ class Harmful(BasePlugin):
         script = "import time; time.sleep(300)"
         plain = subprocess.Popen([sys.executable, "-c", script])
         group = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
-        daemon = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {script!r}], start_new_session=True).pid)"
-        pid = subprocess.run([sys.executable, "-c", daemon], capture_output=True, text=True, check=True).stdout.strip()
+        daemon = (
+            "import subprocess as s, sys; "
+            f"print(s.Popen([sys.executable, '-c', {script!r}], start_new_session=True, stdout=s.DEVNULL).pid)"
+        )
+        pid = subprocess.run(
+            [sys.executable, "-c", daemon], stdout=subprocess.PIPE, text=True, check=True
+        ).stdout.strip()
         (folder / "pids").write_text(f"{plain.pid} {group.pid} {pid}")
         time.sleep(60)
         return "awake"
