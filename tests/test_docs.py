@@ -163,7 +163,8 @@ class Reader:
             assert _fits(command.output, ended.stdout), f"{shown}\n--- the page promises ---\n{command.output}"
 
     def _surroundings(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CYRENE_", "COVERAGE_"))}
+        ours = ("CYRENE_", "COVERAGE_", "MAKE", "MFLAGS")  # `make test` runs these tests
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         programs = [str(self.folder / ".venv" / "bin"), str(Path(sys.executable).parent), kept.get("PATH", "")]
         kept.setdefault("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv"))
         places = {"PATH": os.pathsep.join(programs), "HOME": str(self.home), "WHERE": str(self.home / "where")}

@@ -110,14 +110,13 @@ class Pipeline:
         self._sleep = sleep
         self._random = random_
         self._failures = FailureLog()
-        self._prefix = f"call_{secrets.token_hex(6)}_"
-        self._numbers = itertools.count(1)
+        self._ids = map(f"call_{secrets.token_hex(6)}_%x".__mod__, itertools.count(1))
 
     async def call(
         self, name: str, arguments: object, *, context: CallContext | None = None, deadline_s: float | None = None
     ) -> ToolResult:
         """Run one tool and return its checked result; see `Host.call`."""
-        call = _Call(f"{self._prefix}{next(self._numbers):x}", context or LOCAL, deadline_s)
+        call = _Call(next(self._ids), context or LOCAL, deadline_s)
         tool: CallableTool | None = None
         checked: dict[str, Any] = {}
         try:
@@ -278,9 +277,11 @@ class Pipeline:
 
 def _copied(value: Any) -> Any:
     """A copy of plain JSON that foreign code may change; copy.deepcopy takes five times as long."""
-    if type(value) is dict:
-        return {key: _copied(part) if type(part) in _NESTED else part for key, part in value.items()}
-    return [_copied(part) if type(part) in _NESTED else part for part in value]
+    copy = value.copy()
+    for key, part in copy.items() if type(copy) is dict else enumerate(copy):
+        if type(part) in _NESTED:
+            copy[key] = _copied(part)
+    return copy
 
 
 def _current(call: _Call, limit_s: float) -> CurrentCall:

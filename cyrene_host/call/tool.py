@@ -70,7 +70,8 @@ class Provider(Protocol):
 class CallableTool:
     """One tool with its checked schemas, limits and policy.
 
-    `schema` is None where the definition cannot be used; `fault` then says why.
+    `schema` is None where the definition cannot be used; `fault` then says why. `withheld` says why the operator
+    lets nobody call it, if so.
     """
 
     id: str
@@ -84,4 +85,4 @@ class CallableTool:
     limit_s: float
     fault: CyreneError | None = None
     secret_arguments: frozenset[str] = frozenset()
-    is_enabled: bool = True
+    withheld: CyreneError | None = None

@@ -60,7 +60,7 @@ class Listing:
     def _report(
         self, tool: CatalogTool, record: CatalogPlugin, mode: NameMode | None, fault: CyreneError | None
     ) -> ToolReport:
-        standing = standing_of(tool, record.entry, self._settings.danger)
+        standing = standing_of(tool, record.entry, self._settings)
         return ToolReport(
             id=tool.id,
             name=self._names.offered(tool.id, mode or self._settings.tools.names or "short"),
@@ -68,9 +68,10 @@ class Listing:
             definition=tool.definition,
             danger=standing.danger,
             decision=standing.decision,
-            is_offered=standing.is_enabled and fault is None and record.state in CALLABLE_STATES,
+            is_offered=standing.withheld is None and fault is None and record.state in CALLABLE_STATES,
             state=record.state,
             error=fault,
+            withheld=standing.withheld,
         )
 
 

@@ -35,8 +35,8 @@ class Registry:
         self._lives = lives
         self._own: dict[str, CallableTool] = {}
         self._tools: dict[str, CallableTool] = {}
-        self._spellings: dict[str, CallableTool] = {}
         self._known_names: ToolNames | None = None
+        self._found: dict[str, CallableTool] = {}  # by the spellings that were called
         self.rebuild()
 
     def take(self, settings: Settings, catalog: Catalog) -> None:
@@ -49,7 +49,8 @@ class Registry:
         self._tools = dict(self._own)
         for tool in self._catalog.tools:
             self._tools[tool.id] = self._compiled(tool, self._lives[tool.plugin])
-        self._rename()
+        self._known_names = None
+        self._found.clear()
 
     def add(self, tool: CatalogTool, provider: Provider) -> CallableTool:
         """Add a tool of the embedding program.
@@ -60,8 +61,12 @@ class Registry:
         compiled = self._compiled(tool, provider)
         if compiled.fault is not None:
             raise compiled.fault
+        if tool.id in self._tools:
+            self._known_names = None  # the spellings of the one that is replaced go
+        elif self._known_names is not None:
+            self._known_names.add(_named(compiled))
         self._own[tool.id] = self._tools[tool.id] = compiled
-        self._rename()
+        self._found.clear()
         return compiled
 
     @property
@@ -79,43 +84,34 @@ class Registry:
         Raises:
             CallFailedError: `unknown_tool`; or `plugin_unavailable`, where the plugin's tools are not known.
         """
-        tool = self._spellings.get(name)
-        if tool is None:
-            tool_id = self._names.resolve(name)
-            if tool_id is None:
-                life = self._lives.get(name.partition(".")[0])
-                undescribed = life if life is not None and life.record.manifest is None else None
-                raise unknown_tool(name, self._names, undescribed)
-            tool = self._spellings[name] = self._tools[tool_id]
-        return tool
+        tool_id = self._names.resolve(name)
+        if tool_id is None:
+            life = self._lives.get(name.partition(".")[0])
+            undescribed = life if life is not None and life.record.manifest is None else None
+            raise unknown_tool(name, self._names, undescribed)
+        return self._tools[tool_id]
 
     def resolve(self, name: str) -> CallableTool:
         """Return the tool that a call means.
 
         Raises:
-            CallFailedError: as `find`; or `denied`, where the operator switched the tool off.
+            CallFailedError: as `find`; or `denied`, where the operator withholds the tool.
         """
-        tool = self._spellings.get(name) or self.find(name)
-        if tool.is_enabled:
+        tool = self._found.get(name)
+        if tool is None:
+            tool = self._found[name] = self.find(name)
+        withheld = tool.withheld
+        if withheld is None:
             return tool
         raise CallFailedError(
-            ErrorKind.DENIED,
-            f"the operator has switched the tool '{tool.name}' off",
-            plugin=tool.provider.name,
-            where=f"tool '{tool.id}', its entry's tools.{tool.name}.enabled",
-            mend="ask the operator, or set it to true in plugins.json",
+            ErrorKind.DENIED, withheld.what, plugin=tool.provider.name, where=withheld.where, mend=withheld.mend
         )
-
-    def _rename(self) -> None:
-        self._spellings = dict(self._tools)
-        self._known_names = None
 
     @property
     def _names(self) -> ToolNames:
-        """Made when a name is first needed after a change, so that registering many tools is quick."""
+        """Made when a name is first needed: a host that is only opened needs none."""
         if self._known_names is None:
-            own = [NamedTool(tool.provider.name, tool.name, tool.definition.id) for tool in self._own.values()]
-            self._known_names = ToolNames([*own, *self._catalog.named_tools()])
+            self._known_names = ToolNames([*map(_named, self._own.values()), *self._catalog.named_tools()])
         return self._known_names
 
     def _compiled(self, tool: CatalogTool, provider: Provider) -> CallableTool:
@@ -127,7 +123,7 @@ class Registry:
             except SchemaInvalidError as error:
                 fault = error
         life = self._lives.get(tool.plugin)
-        standing = standing_of(tool, life.record.entry if life is not None else None, self._settings.danger)
+        standing = standing_of(tool, life.record.entry if life is not None else None, self._settings)
         return CallableTool(
             id=tool.id,
             name=tool.definition.name,
@@ -140,8 +136,12 @@ class Registry:
             limit_s=_limit_s(tool, life),
             fault=fault,
             secret_arguments=frozenset(tool.definition.secret_arguments),
-            is_enabled=standing.is_enabled,
+            withheld=standing.withheld,
         )
+
+
+def _named(tool: CallableTool) -> NamedTool:
+    return NamedTool(tool.provider.name, tool.name, tool.definition.id)
 
 
 def _limit_s(tool: CatalogTool, life: Life | None) -> float:

@@ -1,34 +1,67 @@
-"""What the operator's settings make of a tool: how dangerous it counts, what that may do, whether it is on."""
+"""What the operator's settings make of a tool: how dangerous it counts, what that may do, whether it may be called."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Literal, NamedTuple
 
 from cyrene_host.call.policy import Decision, effective_danger
 from cyrene_host.catalog.definitions import CatalogTool
 from cyrene_host.catalog.entries import PluginEntry
-from cyrene_host.catalog.settings import DangerSettings
+from cyrene_host.catalog.settings import Settings
+from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import DangerLevel
 
-__all__ = ["Standing", "standing_of"]
+__all__ = ["Standing", "Withheld", "standing_of"]
+
+
+class Withheld(CyreneError):
+    """Why the operator withholds a tool: its entry switches it off, or `[tools]` leaves it out."""
+
+    def __init__(self, cause: Literal["switched_off", "not_allowed"], what: str, *, where: str, mend: str) -> None:
+        super().__init__(what, where=where, mend=mend)
+        self.cause = cause
 
 
 class Standing(NamedTuple):
-    """The level that counts, the policy's word on it, and whether the entry leaves the tool on."""
+    """The level that counts, the policy's word on it, and why the tool is withheld, if it is."""
 
     danger: DangerLevel
     decision: Decision
-    is_enabled: bool
+    withheld: Withheld | None
 
 
-def standing_of(tool: CatalogTool, entry: PluginEntry | None, policy: DangerSettings) -> Standing:
+def standing_of(tool: CatalogTool, entry: PluginEntry | None, settings: Settings) -> Standing:
     """Work out where a tool stands; `entry` is its plugin's, None for the embedding program's own tools."""
     override = tool.override
     danger = effective_danger(
         tool.definition.danger_level,
         override.danger_level if override else None,
-        undeclared=DangerLevel(policy.undeclared),
+        undeclared=DangerLevel(settings.danger.undeclared),
         trusted=entry is not None and entry.trust == "full",
     )
-    is_enabled = override is None or override.enabled is not False
-    return Standing(danger, getattr(policy, danger.value), is_enabled)
+    return Standing(danger, getattr(settings.danger, danger.value), _withheld(tool, settings))
+
+
+def _withheld(tool: CatalogTool, settings: Settings) -> Withheld | None:
+    name = tool.definition.name
+    if tool.override is not None and tool.override.enabled is False:
+        return Withheld(
+            "switched_off",
+            f"the operator has switched the tool '{name}' off",
+            where=f"tool '{tool.id}', its entry's tools.{name}.enabled",
+            mend="ask the operator, or set it to true in plugins.json",
+        )
+    if _matches(tool.id, settings.tools.deny) or not _matches(tool.id, settings.tools.allow):
+        return Withheld(
+            "not_allowed",
+            f"the operator's list of allowed tools leaves '{tool.id}' out",
+            where=f"tool '{tool.id}', cyrene.toml [tools] allow and deny",
+            mend="ask the operator, or change the two lists in cyrene.toml",
+        )
+    return None
+
+
+def _matches(tool_id: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(tool_id, pattern) for pattern in patterns)

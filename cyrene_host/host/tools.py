@@ -88,9 +88,10 @@ class Tools:
             definition=tool.definition,
             danger=tool.danger,
             decision=tool.decision,
-            is_offered=tool.is_enabled and tool.fault is None and state in CALLABLE_STATES,
+            is_offered=tool.withheld is None and tool.fault is None and state in CALLABLE_STATES,
             state=state,
             error=tool.fault,
+            withheld=tool.withheld,
         )
 
 

@@ -76,7 +76,8 @@ class PluginReport:
 class ToolReport:
     """One tool as it is offered: its id, the name that models see, the definition with the operator's settings.
 
-    `is_offered` says whether a model would see it now; `error` why its definition cannot be used.
+    `is_offered` says whether a model would see it now; `error` why its definition cannot be
+    used, `withheld` why the operator lets nobody call it.
     """
 
     id: str
@@ -88,6 +89,7 @@ class ToolReport:
     is_offered: bool
     state: PluginState
     error: CyreneError | None = None
+    withheld: CyreneError | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object; `offered_as` is the name that models see."""
@@ -100,6 +102,7 @@ class ToolReport:
             "danger": self.danger.value,
             "decision": self.decision,
             "error": error_object(self.error),
+            "withheld": error_object(self.withheld),
             "definition": self.definition.to_dict(),
         }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from cyrene_host.catalog.state import CALLABLE_STATES, PluginState
 from cyrene_host.errors import CallFailedError
+from cyrene_host.host.standing import Withheld
 from cyrene_host.host.views import PluginReport, ToolReport
 from cyrene_sdk.errors import CyreneError, ErrorKind
 
@@ -23,6 +24,7 @@ class Reason(StrEnum):
     UNKNOWN_NAME = "unknown_name"
     AMBIGUOUS_NAME = "ambiguous_name"
     TOOL_SWITCHED_OFF = "tool_switched_off"
+    TOOL_NOT_ALLOWED = "tool_not_allowed"
     SCHEMA_INVALID = "schema_invalid"
     PLUGIN_DISABLED = "plugin_disabled"
     PLUGIN_BLOCKED = "plugin_blocked"
@@ -82,10 +84,10 @@ def why_own(tool: ToolReport) -> Why:
     """Answer for a tool whose plugin is no obstacle."""
     if tool.error is not None:
         return _of_error(tool.id, Reason.SCHEMA_INVALID, tool.error, command=f"cyrene check {tool.plugin}")
-    if not tool.is_offered:
-        sentence = f"the operator has switched '{tool.id}' off in its entry"
-        mend = f"set tools.{tool.definition.name}.enabled to true in plugins.json"
-        return Why(tool.id, False, Reason.TOOL_SWITCHED_OFF, sentence, mend)
+    if tool.withheld is not None:
+        switched_off = isinstance(tool.withheld, Withheld) and tool.withheld.cause == "switched_off"
+        reason = Reason.TOOL_SWITCHED_OFF if switched_off else Reason.TOOL_NOT_ALLOWED
+        return _of_error(tool.id, reason, tool.withheld)
     if tool.decision == "deny":
         sentence = f"calls of danger '{tool.danger}' are denied here"
         return Why(tool.id, False, Reason.DENIED_BY_POLICY, sentence, f"change [danger] {tool.danger} in cyrene.toml")

@@ -226,6 +226,7 @@ class FunctionTool:
             for name, kind in declaration.signature.injected.items()
             if kind is not Report
         }
+        self._arguments = self._bound_and_injected if self._injected else self._bind
         self.is_async = inspect.iscoroutinefunction(call)
 
     def definition(self) -> ToolDefinition:
@@ -253,11 +254,8 @@ class FunctionTool:
         """
         return self._call(**self._arguments(args))
 
-    def _arguments(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        bound = self._bind(args)
-        if self._injected:
-            bound.update((name, source()) for name, source in self._injected.items())
-        return bound
+    def _bound_and_injected(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self._bind(args), **{name: source() for name, source in self._injected.items()}}
 
 
 class FunctionComplexTool(FunctionTool):

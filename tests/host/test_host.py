@@ -414,6 +414,33 @@ async def test_a_tool_that_the_operator_switched_off_is_denied(plugins_json: Wri
     assert not report.is_offered
 
 
+@pytest.mark.parametrize(
+    ("lists", "is_allowed"),
+    [
+        ({"tools.allow": ["one.*"]}, True),
+        ({"tools.allow": ["two.*"]}, False),
+        ({"tools.allow": []}, False),
+        ({"tools.deny": ["*.one_do"]}, False),
+        ({"tools.allow": ["one.one_do"], "tools.deny": ["one.*"]}, False),
+    ],
+)
+async def test_only_what_the_operators_lists_allow_is_called(
+    plugins_json: Write, lists: dict[str, list[str]], is_allowed: bool
+) -> None:
+    file = plugins_json([{"name": "one"}], one=living("one"))
+
+    async with Host.open(file, overrides=lists) as host:
+        result = await host.call("one_do")
+        why = host.tools.why("one_do")
+        report = host.tools.get("one_do")
+
+    assert result.success == report.is_offered == why.is_available == is_allowed
+    if not is_allowed:
+        assert result.error_kind == "denied"
+        assert "list of allowed tools leaves 'one.one_do' out" in result.error
+        assert why.reason == "tool_not_allowed"
+
+
 async def test_the_operator_raises_danger_but_lowers_it_only_with_full_trust(plugins_json: Write) -> None:
     dangerous = living("one").replace("@tool", '@tool(danger_level="high")')
     lowered: dict[str, Any] = {"one_do": {"danger_level": "low"}}

@@ -136,6 +136,27 @@ def seen_so_far(self) -> list: return self.seen
     assert runner.abandoned == 0
 
 
+async def test_a_plugin_whose_calls_take_every_thread_is_well_and_can_be_stopped(write: Callable[..., Runner]) -> None:
+    body = """
+def stop(self): end.set()
+@tool
+def wait(self) -> str:
+    begun.set()
+    return f"ended: {end.wait(10)}"
+"""
+    runner = write(body, head="begun, end = threading.Event(), threading.Event()", threads=1)
+    await runner.load(5)
+    await runner.tools(5)
+    call = asyncio.create_task(runner.call("wait", {}, CALL, 20))
+    [module] = [module for name, module in sys.modules.items() if name.startswith("run_")]
+    assert await asyncio.to_thread(module.begun.wait, 10)
+
+    await runner.health(5)
+    await runner.stop(5)
+
+    assert await call == {"success": True, "output": "ended: True"}
+
+
 async def test_plain_methods_run_in_a_thread_and_may_return_awaitables(write: Callable[..., Runner]) -> None:
     body = """
 def metadata(self):

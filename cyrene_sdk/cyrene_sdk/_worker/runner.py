@@ -23,9 +23,10 @@ from cyrene_sdk.types import PluginMetadata, ProgressStatus, ToolComplexity, Too
 
 __all__ = ["Runner", "ToolListing"]
 
-STAGE_THREADS = 8
 TOOL_METHODS = ("definition", "execute", "validate", "complexity")
 DEFINITION_DEPTH = 128
+STAGE_THREADS = 4
+"""For the plain methods of a plugin's life; more than one only for those that were given up."""
 LIMITS: dict[Stage, str] = {"tools": "start_s", "health": "health_timeout_s"}
 
 
@@ -67,15 +68,16 @@ class Runner:
 
     def __init__(self, code: Code | None, *, grace_s: float, threads: int) -> None:
         self._code = code
-        self._bounds = Bounds(grace_s=grace_s, most_threads=threads)
-        self._stage_bounds = Bounds(grace_s=grace_s, most_threads=STAGE_THREADS)  # calls must not keep it from stopping
+        self._calls = Bounds(grace_s=grace_s, most_threads=threads)
+        # Threads of their own: a plugin whose calls take every thread is busy, not ill, and can still be stopped.
+        self._stages = Bounds(grace_s=grace_s, most_threads=STAGE_THREADS)
         self._plugin: Plugin | None = None
         self._tools: dict[str, _LiveTool] = {}
 
     @property
     def abandoned(self) -> int:
         """How many given-up calls still run."""
-        return self._bounds.abandoned + self._stage_bounds.abandoned
+        return self._calls.abandoned
 
     @property
     def checks_config(self) -> bool:
@@ -88,11 +90,11 @@ class Runner:
 
     async def init(self, config: PluginConfig, limit_s: float) -> None:
         """Hand the configuration over; a `BasePlugin` with a `config` model checks it first."""
-        await self._stage("init", limit_s, self._invoke(self._loaded.init, config))
+        await self._stage("init", limit_s, _invoke(self._stages, self._loaded.init, config))
 
     async def start(self, host: HostAPI, limit_s: float) -> None:
         """Start the plugin with its access to the host."""
-        await self._stage("start", limit_s, self._invoke(self._loaded.start, host))
+        await self._stage("start", limit_s, _invoke(self._stages, self._loaded.start, host))
 
     async def tools(self, limit_s: float) -> ToolListing:
         """Ask for the tools; of two with one name the first is used."""
@@ -116,11 +118,11 @@ class Runner:
 
     async def health(self, limit_s: float) -> None:
         """Ask the plugin whether it is well."""
-        await self._stage("health", limit_s, self._invoke(self._loaded.health))
+        await self._stage("health", limit_s, _invoke(self._stages, self._loaded.health))
 
     async def stop(self, limit_s: float) -> None:
         """Let the plugin release what it holds."""
-        await self._stage("stop", limit_s, self._invoke(self._loaded.stop))
+        await self._stage("stop", limit_s, _invoke(self._stages, self._loaded.stop))
 
     async def describe(self, limit_s: float) -> dict[str, Any]:
         """Return the manifest (a JSON object) without `init` or `start`."""
@@ -134,7 +136,7 @@ class Runner:
         if listing.faults:
             manifest["tool_faults"] = listing.faults
         schema = getattr(self._loaded, "config_schema", None)
-        if callable(schema) and (found := await self._stage("load", limit_s, self._invoke(schema))):
+        if callable(schema) and (found := await self._stage("load", limit_s, _invoke(self._stages, schema))):
             manifest["config_schema"] = found
         return manifest
 
@@ -159,7 +161,7 @@ class Runner:
             known = ", ".join(f"'{known}'" for known in self._tools) or "none"
             return Fault(ErrorKind.UNKNOWN_TOOL, f"the plugin has no tool '{name}' (it has {known})")
         try:
-            answer = await self._bounds.limited(self._execute(live, arguments, call, validate), limit_s)
+            answer = await self._calls.limited(self._execute(live, arguments, call, validate), limit_s)
         except TimeoutError:
             return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:g} s", retry="timeout")
         return _ended(answer) if type(answer) is Raised else outcome_of(answer)
@@ -170,7 +172,7 @@ class Runner:
         if live is None:
             return None  # the call itself will say so
         try:
-            answer = await self._bounds.limited(self._validate(live, arguments, call), limit_s)
+            answer = await self._calls.limited(self._validate(live, arguments, call), limit_s)
         except TimeoutError:
             return Fault(ErrorKind.TIMEOUT, f"'validate' gave no answer within {limit_s:g} s", retry="timeout")
         return _ended(answer) if type(answer) is Raised else None
@@ -182,8 +184,8 @@ class Runner:
 
     async def _load(self) -> PluginMetadata:
         assert self._code is not None, "a runner without code has no stages"
-        self._plugin = await self._stage_bounds.in_thread(load_plugin, self._code)
-        metadata = await self._invoke(self._loaded.metadata)
+        self._plugin = await self._stages.in_thread(load_plugin, self._code)
+        metadata = await _invoke(self._stages, self._loaded.metadata)
         if not isinstance(metadata, PluginMetadata):
             raise StageError(
                 f"metadata() returned a {type(metadata).__name__}, not a PluginMetadata",
@@ -193,7 +195,7 @@ class Runner:
         return metadata
 
     async def _list_tools(self) -> ToolListing:
-        tools = await self._invoke(self._loaded.tools)
+        tools = await _invoke(self._stages, self._loaded.tools)
         if not isinstance(tools, Sequence) or isinstance(tools, str):
             raise StageError(
                 f"tools() returned a {type(tools).__name__}, not a list of tools",
@@ -213,30 +215,30 @@ class Runner:
                 stage="tools",
                 mend="write the missing methods, or use the @tool decorator",
             )
-        definition = await self._invoke(tool.definition)
+        definition = await _invoke(self._stages, tool.definition)
         if not isinstance(definition, ToolDefinition):
             raise StageError(
                 f"definition() of tool {number} returned a {type(definition).__name__}, not a ToolDefinition",
                 stage="tools",
                 mend="return ToolDefinition(name=…, description=…, parameters=…)",
             )
-        return _live(tool, definition, ToolComplexity(await self._invoke(tool.complexity)))
+        return _live(tool, definition, ToolComplexity(await _invoke(self._stages, tool.complexity)))
 
     async def _execute(self, live: _LiveTool, arguments: dict[str, Any], call: CurrentCall, validate: bool) -> Any:
         _current.set(call)
         tool = live.tool
         if validate and not live.checks_itself:
-            await _called(self._bounds, tool.validate, arguments)
+            await _invoke(self._calls, tool.validate, arguments)
         if live.runs_long:
             return await self._last_result(cast(ComplexTool, tool), arguments)
         if live.is_async:
             return await tool.execute(arguments)  # type: ignore[misc]  # examined at load
-        return await _called(self._bounds, tool.execute, arguments)
+        return await _invoke(self._calls, tool.execute, arguments)
 
     async def _last_result(self, tool: ComplexTool, arguments: dict[str, Any]) -> Any:
         begin = tool.execute_async
         reports = (
-            begin(arguments) if inspect.isasyncgenfunction(begin) else await _called(self._bounds, begin, arguments)
+            begin(arguments) if inspect.isasyncgenfunction(begin) else await _invoke(self._calls, begin, arguments)
         )
         try:
             async for report in reports:
@@ -252,15 +254,11 @@ class Runner:
 
     async def _validate(self, live: _LiveTool, arguments: dict[str, Any], call: CurrentCall) -> None:
         _current.set(call)
-        await _called(self._bounds, live.tool.validate, arguments)
-
-    async def _invoke(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a method of a stage."""
-        return await _called(self._stage_bounds, function, *args)
+        await _invoke(self._calls, live.tool.validate, arguments)
 
     async def _stage(self, stage: Stage, limit_s: float, work: Coroutine[Any, Any, Any]) -> Any:
         try:
-            value = await self._stage_bounds.limited(work, limit_s)
+            value = await self._stages.limited(work, limit_s)
         except TimeoutError:
             raise StageError(
                 f"'{stage}' did not end within its limit of {limit_s:g} s",
@@ -286,7 +284,7 @@ class Runner:
         ) from error
 
 
-async def _called(bounds: Bounds, function: Callable[..., Any], *args: Any) -> Any:
+async def _invoke(bounds: Bounds, function: Callable[..., Any], *args: Any) -> Any:
     """Call a method that may be `async def` or `def`; a plain one runs in a thread."""
     if inspect.iscoroutinefunction(function):
         return await function(*args)
