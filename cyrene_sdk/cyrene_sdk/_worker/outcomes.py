@@ -63,6 +63,8 @@ def fields_of_answer(told: object) -> Fields:
     fields = checked(told, max_bytes=2 * OUTPUT_BYTES)
     if type(fields) is not dict or type(fields.get("success")) is not bool:
         raise TypeError("it is no result")
+    if unknown := fields.keys() - TOOL_FIELDS.keys():
+        raise TypeError(f"it has the unknown key '{min(unknown)[:80]}'")
     _check_types(fields)
     if "images" in fields:
         fields["images"] = [Image.from_json(image).to_dict() for image in fields["images"]]
@@ -93,8 +95,8 @@ def _fields_of_result(result: ToolResult) -> Fields:
 def _check_types(fields: Fields) -> None:
     """Refuse what pydantic lets through unseen, by `model_construct` or `model_copy`."""
     for name, value in fields.items():
-        if type(value) not in TOOL_FIELDS.get(name, ()):
-            raise TypeError(f"its '{name[:80]}' is unknown or a {type(value).__name__}")
+        if type(value) not in TOOL_FIELDS[name]:
+            raise TypeError(f"its '{name}' is a {type(value).__name__}")
     if fields.get("effect") not in (None, "none", "unknown"):
         raise ValueError("its 'effect' is neither 'none' nor 'unknown'")
     if not all(type(note) is str for note in fields.get("notes", ())):
