@@ -41,13 +41,27 @@ class Places:
         kept = {name: os.environ[name] for name in (*KEPT_VARIABLES, "HOME") if name in os.environ}
         self._keeper = Keeper({**kept, MARKER: self._marker})
 
-    def make(self, record: CatalogPlugin, limits: Limits, on_lost: Callable[[str], None]) -> Runtime:
-        """Return a new place for a plugin; nothing runs in it yet."""
+    def make(
+        self,
+        record: CatalogPlugin,
+        limits: Limits,
+        *,
+        on_lost: Callable[[str], None],
+        on_abandoned: Callable[[], None],
+    ) -> Runtime:
+        """Return a new place for a plugin; nothing runs in it yet.
+
+        Args:
+            on_lost: told why a worker is gone or has to be replaced.
+            on_abandoned: told when the number of given-up calls inside the host changes.
+        """
         source = record.source
         assert source is not None, "a plugin without code is never started"
         code = Code(source.module, source.attribute, str(source.folder) if source.folder else None)
         if kind_of(record.entry) == "inline":
-            return InlineRuntime(code, grace_s=limits.kill_grace_s, threads=limits.concurrency)
+            return InlineRuntime(
+                code, grace_s=limits.kill_grace_s, threads=limits.concurrency, on_abandoned=on_abandoned
+            )
         plan = Plan(
             name=record.name,
             code=code,

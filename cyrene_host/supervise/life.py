@@ -40,7 +40,7 @@ class Surroundings:
     Args:
         store: keeps a manifest that the live definitions correct.
         marks: remembers which plugins nobody tries to start any more.
-        place: makes a new place for a plugin's code; told whom to tell when it is lost.
+        place: makes a new place for a plugin's code, as `Places.make` does.
         api: makes the plugin's access to the host.
         announce: told each change of state: plugin, old, new, reason.
         redefined: told the name of a plugin whose live definitions differ from its manifest.
@@ -51,7 +51,7 @@ class Surroundings:
 
     store: ManifestStore
     marks: FailureMarks
-    place: Callable[[CatalogPlugin, Limits, Callable[[str], None]], Runtime]
+    place: Callable[..., Runtime]
     api: Callable[[str], HostAPI]
     announce: Callable[[str, str, str, str], Awaitable[None]]
     redefined: Callable[[str], None]
@@ -190,7 +190,8 @@ class Life:
             return
         self._failed_checks = 0
         self.last_healthy = time.time()
-        if self.state is PluginState.DEGRADED:
+        await self._weigh_abandoned()
+        if self.state is PluginState.DEGRADED and not self.abandoned:
             self.error = None
             await self._become(PluginState.STARTED, "its health check passes again")
 
@@ -201,7 +202,12 @@ class Life:
         await self._become(PluginState.INCOMPATIBLE, cause.what)
 
     async def _bring_up(self) -> None:
-        place = self._place = self._around.place(self.record, self.limits, self._lost)
+        place = self._place = self._around.place(
+            self.record,
+            self.limits,
+            on_lost=self._lost,
+            on_abandoned=lambda: self._around.spawn(self._weigh_abandoned),
+        )
         try:
             live = await self._stages.up(place, self._around.api(self.name))
         except WorkerLostError as failure:
@@ -257,6 +263,20 @@ class Life:
         if self._coming_up is not None:
             self._coming_up.set()
             self._coming_up = None
+
+    async def _weigh_abandoned(self) -> None:
+        """Be degraded while a call that was given up still runs inside the host."""
+        count = self.abandoned
+        if self.runtime is None:
+            return
+        if count and self.state is PluginState.STARTED:
+            what = f"{count} of its calls did not end when they were cancelled, and still run"
+            mend = "restart the host to be rid of them, or let it run as a process: its entry's 'runtime'"
+            self.error = CyreneError(what, plugin=self.name, where=self.record.place, mend=mend)
+            await self._become(PluginState.DEGRADED, what)
+        elif not count and not self._failed_checks and self.state is PluginState.DEGRADED:
+            self.error = None
+            await self._become(PluginState.STARTED, "the calls that were given up have ended")
 
     async def _failed_check(self, failure: StageError) -> None:
         self._failed_checks += 1

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import contextvars
 import math
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -36,9 +37,12 @@ class Bounds:
     Args:
         grace_s: seconds between cancelling a piece of work and giving it up.
         most_threads: how many plain functions may run at once, given-up ones included.
+        on_change: told when work is given up, and when such work ends after all.
     """
 
-    def __init__(self, *, grace_s: float, most_threads: int) -> None:
+    def __init__(self, *, grace_s: float, most_threads: int, on_change: Callable[[], None] | None = None) -> None:
+        self._on_change = on_change
+        self._pid = os.getpid()
         self._grace_s = grace_s
         self._most_threads = most_threads
         self._threads = 0
@@ -64,7 +68,7 @@ class Bounds:
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
-        task = loop.create_task(_answering(work, answer))
+        task = loop.create_task(_answering(work, answer, self._pid))
         deadline = loop.time() + limit_s
         self._limited[answer] = (deadline, task)
         if deadline < self._alarm_at:
@@ -100,6 +104,8 @@ class Bounds:
                 value = context.run(function, *args)
             except BaseException as error:  # noqa: BLE001 - plugin code, SystemExit included
                 value = Raised(error)
+            if os.getpid() != self._pid:
+                os._exit(0)  # the function forked, and this is the child: it has no loop to answer to
             with contextlib.suppress(RuntimeError):  # the loop may be closed by now
                 loop.call_soon_threadsafe(finish, value)
 
@@ -107,6 +113,7 @@ class Bounds:
             self._threads -= 1
             if done.done():
                 self._given_up_threads -= 1
+                self._changed()
             else:
                 done.set_result(value)
 
@@ -117,6 +124,7 @@ class Bounds:
         except asyncio.CancelledError:
             if done.cancelled():  # else the function ended at this very moment
                 self._given_up_threads += 1
+                self._changed()
             raise
         if isinstance(value, Raised):
             raise value.error
@@ -141,6 +149,14 @@ class Bounds:
         if earliest < math.inf:
             self._set_alarm(loop, earliest)
 
+    def _ended_at_last(self, task: asyncio.Task[None]) -> None:
+        self._given_up_tasks.discard(task)
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change()
+
     async def _cancel(self, task: asyncio.Task[None], work: Coroutine[Any, Any, Any]) -> None:
         task.cancel()
         try:
@@ -154,7 +170,8 @@ class Bounds:
             work.close()  # cancelled before its first step, it would be "never awaited"
             return
         self._given_up_tasks.add(task)
-        task.add_done_callback(self._given_up_tasks.discard)
+        task.add_done_callback(self._ended_at_last)
+        self._changed()
         # asyncio.run() waits for every registered task when it ends, and this one may never do so.
         asyncio._unregister_task(task)  # noqa: SLF001 - documented for code that extends asyncio
 
@@ -164,10 +181,12 @@ def _release(answer: asyncio.Future[Any]) -> None:
         answer.set_result(None)
 
 
-async def _answering(work: Coroutine[Any, Any, Any], answer: asyncio.Future[Any]) -> None:
+async def _answering(work: Coroutine[Any, Any, Any], answer: asyncio.Future[Any], pid: int) -> None:
     try:
         value = await work
     except BaseException as error:  # noqa: BLE001 - plugin code, SystemExit included
         value = Raised(error)
+    if os.getpid() != pid:
+        os._exit(0)  # the work forked, and this is the child: the loop and its sockets are the parent's
     if not answer.done():
         answer.set_result(value)

@@ -64,11 +64,14 @@ class Runner:
         code: where the plugin's class is; None for tools without a plugin, which `adopt` brings.
         grace_s: seconds between cancelling work and giving it up.
         threads: how many plain `def` methods may run at once.
+        on_abandoned: told when `abandoned` changes.
     """
 
-    def __init__(self, code: Code | None, *, grace_s: float, threads: int) -> None:
+    def __init__(
+        self, code: Code | None, *, grace_s: float, threads: int, on_abandoned: Callable[[], None] | None = None
+    ) -> None:
         self._code = code
-        self._calls = Bounds(grace_s=grace_s, most_threads=threads)
+        self._calls = Bounds(grace_s=grace_s, most_threads=threads, on_change=on_abandoned)
         # Threads of their own: a plugin whose calls take every thread is busy, not ill, and can still be stopped.
         self._stages = Bounds(grace_s=grace_s, most_threads=STAGE_THREADS)
         self._plugin: Plugin | None = None
