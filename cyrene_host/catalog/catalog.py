@@ -35,7 +35,8 @@ class CatalogPlugin:
     """One plugin: its entry, where its code is, what its manifest says, and whether it can be used.
 
     `state` is disabled, blocked, incompatible, failed (it could not be described) or discovered; `error` says
-    why in the middle three, and `stage` how far it came.
+    why in the middle three, and `stage` how far it came. `switched` is what a person said over `enabled` of
+    the entry: on, off, or nothing.
     """
 
     name: str
@@ -47,6 +48,7 @@ class CatalogPlugin:
     stage: str = "discover"
     tools: tuple[CatalogTool, ...] = ()
     notes: list[str] = field(default_factory=list)
+    switched: bool | None = None
 
     @property
     def place(self) -> str:
@@ -163,21 +165,21 @@ class Catalog:
 def _entries(
     file: PluginsFile, entry_points: Mapping[str, Sequence[EntryPoint]], switches: Mapping[str, bool]
 ) -> list[CatalogPlugin]:
-    plugins = []
-    for entry in file.entries:
-        is_on = switches.get(entry.name, entry.enabled)
-        state = PluginState.DISCOVERED if is_on else PluginState.DISABLED
-        plugins.append(CatalogPlugin(entry.name, entry, state))
+    plugins = [_switched(entry, switches.get(entry.name)) for entry in file.entries]
     names = {plugin.name for plugin in plugins}
     for name, fault in file.faults_by_plugin().items():
         plugins.append(_refused(name if name not in names else f"{name}#2", fault))
         names.add(name)
     if file.entry_points == "all":
         found = [name for name in sorted(entry_points) if name not in names]
-        for name in found:
-            state = PluginState.DISCOVERED if switches.get(name, True) else PluginState.DISABLED
-            plugins.append(CatalogPlugin(name, PluginEntry(name=name), state))
+        plugins += [_switched(PluginEntry(name=name), switches.get(name)) for name in found]
     return plugins
+
+
+def _switched(entry: PluginEntry, switch: bool | None) -> CatalogPlugin:
+    is_on = entry.enabled if switch is None else switch
+    state = PluginState.DISCOVERED if is_on else PluginState.DISABLED
+    return CatalogPlugin(entry.name, entry, state, switched=switch)
 
 
 def _refused(name: str, fault: CyreneError) -> CatalogPlugin:

@@ -16,6 +16,7 @@ _Targets = Annotated[
     list[str] | None,
     typer.Argument(metavar="[PATH|NAME]...", help="Folders, or plugins by name; none means all.", show_default=False),
 ]
+_Name = Annotated[str, typer.Argument(help="The plugin's name.")]
 
 
 def application() -> typer.Typer:
@@ -31,6 +32,9 @@ def application() -> typer.Typer:
     )
     plugins = typer.Typer(rich_markup_mode=None, invoke_without_command=True, callback=_plugins)
     plugins.command("list")(_plugins_list)
+    plugins.command("enable")(_plugins_enable)
+    plugins.command("disable")(_plugins_disable)
+    plugins.command("restart")(_plugins_restart)
     app.add_typer(plugins, name="plugins")
     manifest = typer.Typer(rich_markup_mode=None, invoke_without_command=True, callback=_manifest)
     manifest.command("build")(_manifest_build)
@@ -68,7 +72,7 @@ def _cyrene(
 
 
 def _plugins(context: typer.Context) -> int:
-    """List the plugins."""
+    """List the plugins, or switch one on or off."""
     return _plugins_list(context) if context.invoked_subcommand is None else 0
 
 
@@ -77,6 +81,27 @@ def _plugins_list(context: typer.Context) -> int:
     from cyrene_host.cli.listing import show_plugins
 
     return show_plugins(context.obj)
+
+
+def _plugins_enable(context: typer.Context, name: _Name) -> int:
+    """Switch a plugin on, whatever its entry says, from the next start on."""
+    from cyrene_host.cli.switching import switch_plugin
+
+    return switch_plugin(context.obj, name, is_on=True)
+
+
+def _plugins_disable(context: typer.Context, name: _Name) -> int:
+    """Switch a plugin off from the next start on, until it is enabled."""
+    from cyrene_host.cli.switching import switch_plugin
+
+    return switch_plugin(context.obj, name, is_on=False)
+
+
+def _plugins_restart(context: typer.Context, name: _Name) -> int:
+    """Have a plugin tried again that was given up."""
+    from cyrene_host.cli.switching import restart_plugin
+
+    return restart_plugin(context.obj, name)
 
 
 def _tools(
@@ -166,7 +191,7 @@ def _manifest_build(
     return build_manifests(context.obj, targets or [], only_check=only_check)
 
 
-def _manifest_show(context: typer.Context, name: Annotated[str, typer.Argument(help="A plugin's name.")]) -> int:
+def _manifest_show(context: typer.Context, name: _Name) -> int:
     """Show the manifest that the host goes by."""
     from cyrene_host.cli.manifest import show_manifest
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
+from collections.abc import Iterator
 
 from cyrene_host.cli.options import Choices
 from cyrene_host.cli.waiting import wait_for
@@ -32,9 +34,10 @@ def _show(choices: Choices, reports: list[PluginReport]) -> None:
     if choices.as_json:
         screen.json([report.to_dict() for report in reports])
         return
-    screen.table(("plugin", "state", "health", "version", "tools", "time"), [_row(report) for report in reports])
+    columns = ("plugin", "state", "health", "version", "tools", "runtime", "time")
+    screen.table(columns, [_row(report) for report in reports])
     for report in reports:
-        screen.notes(f"plugin '{report.name}': {note}" for note in report.notes)
+        screen.notes(f"plugin '{report.name}': {note}" for note in (*report.notes, *_events(report)))
         for error in filter(None, (report.error, *report.tool_errors)):
             screen.error(error)
 
@@ -42,4 +45,15 @@ def _show(choices: Choices, reports: list[PluginReport]) -> None:
 def _row(report: PluginReport) -> tuple[str, ...]:
     stages = ", ".join(f"{stage} {ms:.0f} ms" for stage, ms in (report.stage_ms or {}).items())
     health = "well" if report.is_well else "not well"
-    return report.name, report.state.value, health, report.version, str(len(report.tools)), stages
+    runtime = report.runtime if report.pid is None else f"{report.runtime} {report.pid}"
+    return report.name, report.state.value, health, report.version, str(len(report.tools)), runtime, stages
+
+
+def _events(report: PluginReport) -> Iterator[str]:
+    if report.restarts:
+        times = "once" if report.restarts == 1 else f"{report.restarts} times"
+        yield f"started again {times} within the last 5 minutes"
+    if report.retry_at is not None:
+        yield f"tried again in {max(0.0, report.retry_at - time.time()):.0f} s"
+    if report.abandoned:
+        yield f"{report.abandoned} given-up calls still run in it"

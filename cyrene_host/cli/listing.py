@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from cyrene_host.call.usage import usage
+from cyrene_host.catalog.state import PluginState
 from cyrene_host.cli.options import Choices
 from cyrene_host.cli.reading import read_inventory
 from cyrene_host.host.listing import Listing
-from cyrene_host.host.views import ToolReport
+from cyrene_host.host.views import PluginReport, ToolReport
 
 __all__ = ["show_plugins", "show_tools"]
 
@@ -21,7 +22,7 @@ def show_plugins(choices: Choices) -> int:
         screen.json([report.to_dict() for report in reports])
         return 0
     rows = [
-        (report.name, report.state.value, report.version, str(len(report.tools)), _cut(report.description))
+        (report.name, _state(report), report.version, str(len(report.tools)), _cut(report.description))
         for report in reports
     ]
     screen.table(("plugin", "state", "version", "tools", "description"), rows)
@@ -53,6 +54,13 @@ def show_tools(choices: Choices, *, qualified: bool) -> int:
     if unwell:
         screen.say(f"plugins that cannot be used: {', '.join(unwell)}; `cyrene plugins` tells more")
     return 0
+
+
+def _state(report: PluginReport) -> str:
+    """The state, and who decided it where somebody did: its entry, or a person's switch."""
+    if report.state is PluginState.DISABLED:
+        return f"{report.state} ({'entry' if report.switched is None else 'switch'})"
+    return f"{report.state} (switch)" if report.switched else report.state.value
 
 
 def _danger(tool: ToolReport) -> str:

@@ -151,6 +151,7 @@ class Host:
             catalog = inventory.catalog
             found = changes(self._lives, self._standing, catalog)
             for name in found.unchanged:
+                self._lives[name].record.switched = catalog.plugins[name].switched
                 catalog.plugins[name] = self._lives[name].record
             await self._supervisor.stop([*found.removed, *found.changed])
             for name in found.removed:

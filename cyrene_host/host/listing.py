@@ -5,24 +5,26 @@ from __future__ import annotations
 from cyrene_host.catalog.catalog import CatalogPlugin
 from cyrene_host.catalog.definitions import CatalogTool
 from cyrene_host.catalog.names import NameMode
-from cyrene_host.catalog.state import CALLABLE_STATES
+from cyrene_host.catalog.state import CALLABLE_STATES, PluginState
 from cyrene_host.host.inventory import Inventory
 from cyrene_host.host.standing import standing_of
 from cyrene_host.host.unknown import unknown_tool
 from cyrene_host.host.views import PluginReport, ToolReport, plugin_report
 from cyrene_host.host.why import Why, why_plugin, why_tool, why_unknown
+from cyrene_host.supervise.marks import FailureMarks, GivenUpError
 from cyrene_sdk.errors import CyreneError
 
 __all__ = ["Listing"]
 
 
 class Listing:
-    """What `host.plugins` and `host.tools` list, without a host.
+    """What `host.plugins` and `host.tools` list, without a host; a plugin that was given up counts as failed.
 
     A tool's schema is compiled only where `why` asks for that tool, so a faulty one is not seen in the lists.
     """
 
     def __init__(self, inventory: Inventory) -> None:
+        _fail_given_up(inventory)
         self._settings = inventory.settings
         self._catalog = inventory.catalog
         self._names = inventory.catalog.names
@@ -73,6 +75,13 @@ class Listing:
             error=fault,
             withheld=standing.withheld,
         )
+
+
+def _fail_given_up(inventory: Inventory) -> None:
+    plugins = inventory.catalog.plugins
+    usable = [record for record in plugins.values() if record.state is PluginState.DISCOVERED]
+    for name, why in FailureMarks(inventory.state_dir).find_all(usable).items():
+        plugins[name].fail(PluginState.FAILED, GivenUpError(plugins[name], why), "start")
 
 
 def _schema_fault(tool: CatalogTool) -> CyreneError | None:

@@ -57,6 +57,7 @@ class Plugins:
             stage_ms={stage: seconds * 1000 for stage, seconds in life.stage_s.items()},
             abandoned=life.abandoned,
             last_healthy=life.last_healthy,
+            restarts=life.restarts,
             retry_at=life.retry_at,
             pid=life.pid,
         )

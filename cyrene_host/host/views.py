@@ -19,8 +19,9 @@ class PluginReport:
     """One plugin as it is now.
 
     `stage` is the last stage it came to; `error` says what went wrong there, `tool_errors` what is wrong with
-    single tools. `stage_ms` has the milliseconds that each stage took, `last_healthy` and `retry_at` (when a
-    restarting plugin is tried again) seconds since the epoch; `pid` is its worker's.
+    single tools. `switched` is what a person said over the entry's `enabled`: on, off, or nothing. `stage_ms` has
+    the milliseconds that each stage took, `restarts` counts those of the last 5 minutes; `last_healthy` and
+    `retry_at` (when a restarting plugin is tried again) are seconds since the epoch; `pid` is its worker's.
     """
 
     name: str
@@ -35,9 +36,11 @@ class PluginReport:
     error: CyreneError | None = None
     tool_errors: tuple[CyreneError, ...] = ()
     notes: tuple[str, ...] = ()
+    switched: bool | None = None
     stage_ms: Mapping[str, float] | None = None
     abandoned: int = 0
     last_healthy: float | None = None
+    restarts: int = 0
     retry_at: float | None = None
     pid: int | None = None
     metadata_name: str = ""
@@ -57,6 +60,7 @@ class PluginReport:
             "displayName": self.display_name,
             "description": self.description,
             "source": self.source,
+            "switched": self.switched,
             "runtime": self.runtime,
             "stage": self.stage,
             "tools": list(self.tools),
@@ -66,6 +70,7 @@ class PluginReport:
             "stage_ms": {stage: round(ms, 1) for stage, ms in (self.stage_ms or {}).items()},
             "abandoned": self.abandoned,
             "last_healthy": self.last_healthy,
+            "restarts": self.restarts,
             "retry_at": self.retry_at,
             "pid": self.pid,
             "metadata_name": self.metadata_name,
@@ -139,6 +144,7 @@ def plugin_report(
         error=error or record.error,
         tool_errors=tool_errors or tuple(tool.fault for tool in record.tools if tool.fault),
         notes=tuple(record.notes),
+        switched=record.switched,
         metadata_name=metadata.name if metadata and metadata.name != record.name else "",
         **live,
     )

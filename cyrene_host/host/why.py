@@ -10,6 +10,7 @@ from cyrene_host.catalog.state import CALLABLE_STATES, PluginState
 from cyrene_host.errors import CallFailedError
 from cyrene_host.host.standing import Withheld
 from cyrene_host.host.views import PluginReport, ToolReport
+from cyrene_host.supervise.marks import GivenUpError
 from cyrene_sdk.errors import CyreneError, ErrorKind
 
 __all__ = ["Reason", "Why", "why_own", "why_plugin", "why_tool", "why_unknown"]
@@ -27,10 +28,13 @@ class Reason(StrEnum):
     TOOL_NOT_ALLOWED = "tool_not_allowed"
     SCHEMA_INVALID = "schema_invalid"
     PLUGIN_DISABLED = "plugin_disabled"
+    PLUGIN_SWITCHED_OFF = "plugin_switched_off"
     PLUGIN_BLOCKED = "plugin_blocked"
     PLUGIN_INCOMPATIBLE = "plugin_incompatible"
     PLUGIN_FAILED = "plugin_failed"
+    PLUGIN_GIVEN_UP = "plugin_given_up"
     PLUGIN_STARTING = "plugin_starting"
+    PLUGIN_RESTARTING = "plugin_restarting"
     PLUGIN_STOPPED = "plugin_stopped"
 
 
@@ -41,10 +45,11 @@ _OF_STATE = {
     PluginState.FAILED: Reason.PLUGIN_FAILED,
     PluginState.STARTING: Reason.PLUGIN_STARTING,
     PluginState.LOADED: Reason.PLUGIN_STARTING,
-    PluginState.RESTARTING: Reason.PLUGIN_STARTING,
+    PluginState.RESTARTING: Reason.PLUGIN_RESTARTING,
     PluginState.STOPPING: Reason.PLUGIN_STOPPED,
     PluginState.STOPPED: Reason.PLUGIN_STOPPED,
 }
+_PASSES = frozenset({Reason.PLUGIN_STARTING, Reason.PLUGIN_RESTARTING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +110,15 @@ def why_plugin(plugin: PluginReport, *, of: str = "") -> Why:
     if reason is Reason.AVAILABLE:
         tools = ", ".join(f"'{tool}'" for tool in plugin.tools) or "no tools"
         return Why(name, True, reason, f"the plugin '{plugin.name}' is {plugin.state} and offers {tools}")
-    if plugin.error is not None:
-        return _of_error(name, reason, plugin.error, waiting_helps=reason is Reason.PLUGIN_STARTING)
-    sentence = f"the plugin '{plugin.name}' is {plugin.state}"
     if reason is Reason.PLUGIN_DISABLED:
-        return Why(name, False, reason, sentence, "set its entry's 'enabled' to true in plugins.json")
-    return Why(name, False, reason, sentence, waiting_helps=reason is Reason.PLUGIN_STARTING)
+        return _disabled(name, plugin)
+    if isinstance(plugin.error, GivenUpError):
+        command = f"cyrene plugins restart {plugin.name}"
+        return _of_error(name, Reason.PLUGIN_GIVEN_UP, plugin.error, command=command)
+    if plugin.error is not None:
+        return _of_error(name, reason, plugin.error, waiting_helps=reason in _PASSES)
+    sentence = f"the plugin '{plugin.name}' is {plugin.state}"
+    return Why(name, False, reason, sentence, waiting_helps=reason in _PASSES)
 
 
 def why_unknown(name: str, error: CallFailedError) -> Why:
@@ -118,6 +126,16 @@ def why_unknown(name: str, error: CallFailedError) -> Why:
     is_ambiguous = error.kind is ErrorKind.UNKNOWN_TOOL and "several" in error.what
     reason = Reason.AMBIGUOUS_NAME if is_ambiguous else Reason.UNKNOWN_NAME
     return _of_error(name, reason, error, command="cyrene tools")
+
+
+def _disabled(name: str, plugin: PluginReport) -> Why:
+    command = f"cyrene plugins enable {plugin.name}"
+    if plugin.switched is False:
+        sentence = f"a person has switched the plugin '{plugin.name}' off"
+        return Why(name, False, Reason.PLUGIN_SWITCHED_OFF, sentence, command=command)
+    sentence = f"the plugin '{plugin.name}' is disabled by its entry"
+    mend = "set its entry's 'enabled' to true in plugins.json, or switch it on over the entry"
+    return Why(name, False, Reason.PLUGIN_DISABLED, sentence, mend, command)
 
 
 def _of_error(name: str, reason: Reason, error: CyreneError, *, command: str = "", waiting_helps: bool = False) -> Why:

@@ -18,8 +18,8 @@ from cyrene_host.catalog.state import PluginState
 from cyrene_host.errors import CallFailedError
 from cyrene_host.runtimes.process import WorkerLostError
 from cyrene_host.runtimes.runtime import Runtime
-from cyrene_host.supervise.marks import FailureMarks
-from cyrene_host.supervise.restarts import MOST_RESTARTS, WITHIN_S, Restarts
+from cyrene_host.supervise.marks import FailureMarks, GivenUpError
+from cyrene_host.supervise.restarts import Restarts
 from cyrene_host.supervise.stages import Stages
 from cyrene_sdk._worker.faults import StageError
 from cyrene_sdk.errors import CyreneError, ErrorKind
@@ -96,7 +96,7 @@ class Life:
         self._coming_up: anyio.Event | None = None  # while it is replaced at once; calls wait for that
         marked = surroundings.marks.find(record) if record.state is PluginState.DISCOVERED else None
         if marked is not None:
-            self.state, self.error = PluginState.FAILED, self._given_up(marked)
+            self.state, self.error = PluginState.FAILED, GivenUpError(record, marked)
 
     @property
     def name(self) -> str:
@@ -117,6 +117,11 @@ class Life:
     def abandoned(self) -> int:
         """How many given-up calls still run."""
         return self._place.abandoned if self._place else 0
+
+    @property
+    def restarts(self) -> int:
+        """How often it was started again within the last 5 minutes."""
+        return self._restarts.recent
 
     @property
     def pid(self) -> int | None:
@@ -142,7 +147,7 @@ class Life:
             f"it is {self.state}{cause}{again}",
             plugin=self.name,
             where=self.error.where if self.error else None,
-            mend=(self.error.mend if self.error else None) or "`cyrene health` tells more",
+            mend=(self.error.mend if self.error else None) or f"`cyrene why {self.name}` tells more",
             retryable=self.state is PluginState.RESTARTING,
         )
 
@@ -240,7 +245,7 @@ class Life:
         """Start again, after a wait from the second time on, or give up."""
         wait_s = self._restarts.next_wait_s()
         if wait_s is None:
-            self.error = self._given_up(why)
+            self.error = GivenUpError(self.record, why)
             self._around.marks.mark(self.record, why)
             _log.error("%s", self.error)
             await self._become(PluginState.FAILED, self.error.what)
@@ -316,13 +321,6 @@ class Life:
             _log.warning("%s", note)
             self.record.describe(live)
             self._around.redefined(self.name)
-
-    def _given_up(self, why: str) -> CyreneError:
-        what = (
-            f"it is not started any more after {MOST_RESTARTS} restarts within {WITHIN_S / 60:.0f} minutes; last: {why}"
-        )
-        mend = f"mend it, then `cyrene plugins restart {self.name}`; a new version or config is tried too"
-        return CyreneError(what, plugin=self.name, where=self.record.place, mend=mend)
 
     def _blame(self, failure: StageError) -> None:
         self.error = self._placed(failure)

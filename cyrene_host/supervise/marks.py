@@ -5,14 +5,34 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from cyrene_host.catalog.catalog import CatalogPlugin
+from cyrene_host.supervise.restarts import MOST_RESTARTS, WITHIN_S
+from cyrene_sdk.errors import CyreneError
 
-__all__ = ["FailureMarks"]
+__all__ = ["FailureMarks", "GivenUpError"]
 
 _log = logging.getLogger("cyrene.plugins")
+
+
+class GivenUpError(CyreneError):
+    """A plugin was lost again and again, and nobody starts it any more.
+
+    Args:
+        record: the plugin.
+        why: how it was lost the last time.
+    """
+
+    def __init__(self, record: CatalogPlugin, why: str) -> None:
+        super().__init__(
+            f"it is not started any more after {MOST_RESTARTS} restarts within {WITHIN_S / 60:.0f} minutes; last: {why}",
+            plugin=record.name,
+            where=record.place,
+            mend=f"mend it, then `cyrene plugins restart {record.name}`; a new version or config is tried too",
+        )
 
 
 class FailureMarks:
@@ -27,9 +47,17 @@ class FailureMarks:
 
     def find(self, record: CatalogPlugin) -> str | None:
         """Return why a plugin was given up; None if it was not, or its version or config is another now."""
-        mark = self._read().get(record.name)
-        is_same = isinstance(mark, dict) and mark.get("key") == _key(record)
-        return str(mark.get("why")) if is_same and isinstance(mark, dict) else None
+        return self.find_all([record]).get(record.name)
+
+    def find_all(self, records: Iterable[CatalogPlugin]) -> dict[str, str]:
+        """Return, by name, why each of these plugins was given up that was."""
+        marks = self._read()
+        found = {}
+        for record in records:
+            mark = marks.get(record.name)
+            if isinstance(mark, dict) and mark.get("key") == _key(record):
+                found[record.name] = str(mark.get("why"))
+        return found
 
     def mark(self, record: CatalogPlugin, why: str) -> None:
         """Remember that a plugin was given up."""

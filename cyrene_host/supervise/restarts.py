@@ -25,6 +25,12 @@ class Restarts:
         self._times: deque[float] = deque(maxlen=MOST_RESTARTS)
         self._wait_s = 0.0
 
+    @property
+    def recent(self) -> int:
+        """How many restarts there were within the last 5 minutes; after three nobody tries any more."""
+        now = self._clock()
+        return sum(now - moment < WITHIN_S for moment in self._times)
+
     def next_wait_s(self) -> float | None:
         """Return the seconds to wait before the next start; None after three restarts within 5 minutes."""
         now = self._clock()
