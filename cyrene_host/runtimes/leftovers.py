@@ -1,18 +1,23 @@
-"""Processes that a host left behind when it was killed together with its keeper: found by a mark, and ended."""
+"""What a host left behind when it was killed: processes, found by a mark and ended, and scratch folders."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
+import secrets
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["MARKER", "own_marker", "reap_leftovers"]
+__all__ = ["MARKER", "own_marker", "own_scratch", "reap_leftovers", "remove_left_scratch"]
 
 MARKER = "CYRENE_HOST_PROCESS"
 """The environment variable that every process below a host carries: its pid, start time and state directory."""
+
+MOST_ROUNDS = 20
+"""What forks while it is being ended is met again; what forks faster than this is beyond a sweep."""
 
 _PROC = Path("/proc")
 
@@ -23,23 +28,46 @@ def own_marker(state_dir: Path) -> str:
     return f"{pid}:{_started(pid) or 0}:{_digest(state_dir)}"
 
 
+def own_scratch(state_dir: Path) -> Path:
+    """Return the folder under which the workers of one host get theirs; its name says whose it is."""
+    pid = os.getpid()
+    return state_dir / "scratch" / f"{pid}-{_started(pid) or 0}-{secrets.token_hex(4)}"
+
+
 def reap_leftovers(state_dir: Path) -> int:
     """Kill what dead hosts with this state directory left, and return how many processes that were.
 
     A process counts as left only if it carries the mark of a host whose pid and start time belong to no
     process any more. Linux only: elsewhere nothing is found.
     """
-    reaped = 0
+    reaped: set[tuple[int, str | None]] = set()
+    for _ in range(MOST_ROUNDS):
+        left = list(_left(_digest(state_dir)))
+        for pid, mark in left:
+            if (pid, mark) in set(_marked([pid])):  # read again: the pid may be another process by now
+                reaped.add((pid, _started(pid)))
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+        if not left:
+            break
+    return len(reaped)
+
+
+def remove_left_scratch(state_dir: Path) -> None:
+    """Remove the scratch folders of hosts that are gone."""
+    folder = state_dir / "scratch"
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        pid, _, rest = entry.name.partition("-")
+        if pid.isdigit() and _is_gone(int(pid), rest.partition("-")[0]):
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _left(digest: str) -> Iterator[tuple[int, str]]:
     for pid, mark in _marked():
-        host_pid, _, rest = mark.partition(":")
-        started, _, digest = rest.partition(":")
-        if digest != _digest(state_dir) or not host_pid.isdigit() or _started(int(host_pid)) == started:
-            continue
-        if (pid, mark) in set(_marked([pid])):  # read again: the pid may be another process by now
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-                reaped += 1
-    return reaped
+        host, _, rest = mark.partition(":")
+        started, _, of = rest.partition(":")
+        if of == digest and host.isdigit() and _is_gone(int(host), started):
+            yield pid, mark
 
 
 def _marked(pids: list[int] | None = None) -> Iterator[tuple[int, str]]:
@@ -53,6 +81,19 @@ def _marked(pids: list[int] | None = None) -> Iterator[tuple[int, str]]:
                     yield pid, variable[len(start) :].decode("utf-8", "replace")
 
 
+def _is_gone(pid: int, started: str) -> bool:
+    """Whether the process that had this pid, and started then, has ended."""
+    if _PROC.is_dir():
+        return _started(pid) != started
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
 def _started(pid: int) -> str | None:
     """Return a process's start time in clock ticks since boot; None where there is no such process."""
     try:
@@ -63,4 +104,4 @@ def _started(pid: int) -> str | None:
 
 
 def _digest(state_dir: Path) -> str:
-    return hashlib.sha256(str(state_dir).encode()).hexdigest()[:12]
+    return hashlib.sha256(str(state_dir.resolve()).encode()).hexdigest()[:12]

@@ -28,7 +28,7 @@ class GivenUpError(CyreneError):
 
     def __init__(self, record: CatalogPlugin, why: str) -> None:
         super().__init__(
-            f"it is not started any more after {MOST_RESTARTS} restarts within {WITHIN_S / 60:.0f} minutes; last: {why}",
+            f"it is not started any more after {MOST_RESTARTS} restarts within {WITHIN_S / 60:g} minutes; last: {why}",
             plugin=record.name,
             where=record.place,
             mend=f"mend it, then `cyrene plugins restart {record.name}`; a new version or config is tried too",
