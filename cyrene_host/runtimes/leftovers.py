@@ -11,7 +11,15 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["MARKER", "own_marker", "own_scratch", "reap_leftovers", "remove_left_scratch"]
+__all__ = [
+    "MARKER",
+    "find_left_scratch",
+    "find_leftovers",
+    "own_marker",
+    "own_scratch",
+    "reap_leftovers",
+    "remove_left_scratch",
+]
 
 MARKER = "CYRENE_HOST_PROCESS"
 """The environment variable that every process below a host carries: its pid, start time and state directory."""
@@ -34,6 +42,11 @@ def own_scratch(state_dir: Path) -> Path:
     return state_dir / "scratch" / f"{pid}-{_started(pid) or 0}-{secrets.token_hex(4)}"
 
 
+def find_leftovers(state_dir: Path) -> list[int]:
+    """Return the pids of what dead hosts with this state directory left."""
+    return [pid for pid, _ in _left(_digest(state_dir))]
+
+
 def reap_leftovers(state_dir: Path) -> int:
     """Kill what dead hosts with this state directory left, and return how many processes that were.
 
@@ -53,13 +66,21 @@ def reap_leftovers(state_dir: Path) -> int:
     return len(reaped)
 
 
-def remove_left_scratch(state_dir: Path) -> None:
-    """Remove the scratch folders of hosts that are gone."""
+def find_left_scratch(state_dir: Path) -> list[Path]:
+    """Return the scratch folders of hosts that are gone."""
+    left = []
     folder = state_dir / "scratch"
     for entry in folder.iterdir() if folder.is_dir() else ():
         pid, _, rest = entry.name.partition("-")
         if pid.isdigit() and _is_gone(int(pid), rest.partition("-")[0]):
-            shutil.rmtree(entry, ignore_errors=True)
+            left.append(entry)
+    return left
+
+
+def remove_left_scratch(state_dir: Path) -> None:
+    """Remove the scratch folders of hosts that are gone."""
+    for folder in find_left_scratch(state_dir):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _left(digest: str) -> Iterator[tuple[int, str]]:
