@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from cyrene_host.catalog.catalog import Catalog, CatalogPlugin
+from cyrene_host.catalog.catalog import CatalogPlugin
+from cyrene_host.catalog.entries import Limits, PluginEntry
 from cyrene_host.catalog.fingerprints import source_key
-from cyrene_host.supervise.life import Life
+from cyrene_host.catalog.secrets import SecretError, resolve
+from cyrene_host.catalog.settings import limits_for
+from cyrene_host.catalog.state import PluginState
+from cyrene_host.host.inventory import Inventory
 
 __all__ = ["Changes", "Standing", "changes", "stands_for"]
-
-Standing = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +37,60 @@ class Changes:
         }
 
 
-def changes(lives: Mapping[str, Life], standing: Mapping[str, Standing], catalog: Catalog) -> Changes:
-    """Compare the plugins of a host with a catalog that was read anew.
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a plugin stands for in a host; where any of it differs, the plugin is another one.
 
     Args:
-        standing: what each plugin stood for when the host took it in, as `stands_for` said.
+        limits: the entry's, and those of cyrene.toml.
+        config: the entry's, with secrets resolved.
+        secrets: the texts that are redacted.
+        entry, files: how it is listed, and the key of its files.
+        state, cause: whether it can be used, and why not.
     """
-    both = [name for name in catalog.plugins if name in lives]
-    unchanged = tuple(name for name in both if standing[name] == stands_for(catalog.plugins[name]))
+
+    limits: Limits
+    config: Mapping[str, Any] = field(repr=False)
+    secrets: frozenset[str] = field(repr=False)
+    entry: Mapping[str, Any] | None
+    files: str | None
+    state: PluginState
+    cause: str | None
+
+
+def changes(before: Mapping[str, Standing], now: Mapping[str, Standing]) -> Changes:
+    """Compare what the plugins of a host stood for with what they stand for now, by name."""
+    both = [name for name in now if name in before]
     return Changes(
-        unchanged=unchanged,
-        changed=tuple(name for name in both if name not in unchanged),
-        added=tuple(name for name in catalog.plugins if name not in lives),
-        removed=tuple(name for name in lives if name not in catalog.plugins),
+        unchanged=tuple(name for name in both if before[name] == now[name]),
+        changed=tuple(name for name in both if before[name] != now[name]),
+        added=tuple(name for name in now if name not in before),
+        removed=tuple(name for name in before if name not in now),
     )
 
 
-def stands_for(record: CatalogPlugin) -> Standing:
-    """Return what makes a plugin another one: its entry, its files, and whether it can be used."""
-    key = source_key(record.source) if record.source is not None else None
-    entry = record.entry.model_dump(mode="json") if record.entry is not None else None
-    return entry, key, record.state, record.error.what if record.error is not None else None
+def stands_for(record: CatalogPlugin, inventory: Inventory) -> Standing:
+    """Return what a plugin stands for; block it where a secret of its configuration is missing."""
+    entry = record.entry or PluginEntry(name="unusable")
+    config, secrets = _resolved(record, entry, inventory)
+    return Standing(
+        limits=limits_for(entry, inventory.settings),
+        config=config,
+        secrets=secrets,
+        entry=record.entry.model_dump(mode="json") if record.entry is not None else None,
+        files=source_key(record.source) if record.source is not None else None,
+        state=record.state,
+        cause=record.error.what if record.error is not None else None,
+    )
+
+
+def _resolved(
+    record: CatalogPlugin, entry: PluginEntry, inventory: Inventory
+) -> tuple[Mapping[str, Any], frozenset[str]]:
+    where = f"{entry.where}/config" if entry.where else ""
+    try:
+        return resolve(entry.config, inventory.base, os.environ, plugin=record.name, where=where)
+    except SecretError as error:
+        if record.state is PluginState.DISCOVERED:
+            record.fail(PluginState.BLOCKED, error, "check")
+        return {}, frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import logging
-import os
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -19,9 +19,7 @@ from cyrene_host.call.hooks import Hooks
 from cyrene_host.call.pipeline import Pipeline
 from cyrene_host.call.policy import Approver
 from cyrene_host.catalog.catalog import CatalogPlugin
-from cyrene_host.catalog.entries import PluginEntry
-from cyrene_host.catalog.secrets import Redactor, SecretError, resolve
-from cyrene_host.catalog.settings import limits_for
+from cyrene_host.catalog.secrets import Redactor
 from cyrene_host.catalog.state import PluginState
 from cyrene_host.errors import HostStateError
 from cyrene_host.host.api import PluginAccess
@@ -35,7 +33,6 @@ from cyrene_host.runtimes.places import Places
 from cyrene_host.supervise.life import Life, Surroundings
 from cyrene_host.supervise.marks import FailureMarks
 from cyrene_host.supervise.supervisor import Supervisor
-from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.protocols import PluginConfig
 from cyrene_sdk.types import ToolResult
 
@@ -51,6 +48,9 @@ class Host:
         plugins: list, get and explain plugins.
         tools: list, get, register and explain tools.
     """
+
+    _sleep = staticmethod(anyio.sleep)  # with the clock, the time between restarts: replaced in tests
+    _clock = staticmethod(time.monotonic)
 
     def __init__(
         self, read: Callable[[], Inventory], *, approver: Approver | None, start: Literal["all", "called"]
@@ -68,13 +68,13 @@ class Host:
         self._supervisor = Supervisor(
             inventory.catalog, self._lives, stop_total_s=inventory.settings.limits.stop_total_s
         )
-        self._standing: dict[str, Standing] = {}
+        self._standing = _standing(inventory)
         for record in inventory.catalog.plugins.values():
             self._take_in(record)
         self._registry = Registry(inventory.settings, inventory.catalog, self._lives)
         self._pipeline = Pipeline(self._registry, hooks=self._hooks, approver=approver)
-        self._reloading = anyio.Lock()
-        self.plugins = Plugins(self._lives, self._registry, switch=self._switch, restart=self._supervisor.restart)
+        self._changing = anyio.Lock()  # one reload or restart at a time
+        self.plugins = Plugins(self._lives, self._registry, switch=self._switch, restart=self._restart)
         self.tools = Tools(self._registry, self.plugins)
 
     @classmethod
@@ -144,28 +144,11 @@ class Host:
         Calls under way finish first, where they do within 5 s. What cannot be read changes nothing.
 
         Raises:
+            HostStateError: the host is not open.
             PluginsFileError, SettingsError: with all faults of the file.
         """
-        inventory = await anyio.to_thread.run_sync(self._read)
-        async with self._reloading:
-            catalog = inventory.catalog
-            found = changes(self._lives, self._standing, catalog)
-            for name in found.unchanged:
-                self._lives[name].record.switched = catalog.plugins[name].switched
-                catalog.plugins[name] = self._lives[name].record
-            await self._supervisor.stop([*found.removed, *found.changed])
-            for name in found.removed:
-                del self._lives[name], self._standing[name]
-            self._inventory = inventory
-            for name in (*found.changed, *found.added):
-                self._take_in(catalog.plugins[name])
-            for name in catalog.plugins:  # in the order of plugins.json again
-                self._lives[name] = self._lives.pop(name)
-            self._registry.take(inventory.settings, catalog)
-            self._supervisor.take(catalog)
-            if self._start == "all":
-                await self._supervisor.start_all()
-        return found
+        async with self._changing:
+            return await self._reload()
 
     @property
     def notes(self) -> list[str]:
@@ -173,39 +156,76 @@ class Host:
         return [*self._inventory.catalog.notes, *self._inventory.store.notes]
 
     async def _enter(self) -> None:
-        await self._supervisor.open()
-        self._is_open = True
-        if self._start == "all":
-            self._supervisor.watch(self._inventory.settings.limits.health_every_s)
-            try:
+        try:
+            await self._supervisor.open()
+            self._is_open = True
+            await anyio.to_thread.run_sync(self._places.clear)
+            if self._start == "all":
+                self._supervisor.watch(self._inventory.settings.limits.health_every_s)
                 await self._supervisor.start_all()
-            except CyreneError:
-                await self._close()
-                raise
+                self._supervisor.demand()
+        except BaseException:  # also who waits for it may leave: nothing stays behind
+            await self._close()
+            raise
 
     async def _close(self) -> None:
         self._is_open = False
-        await self._supervisor.close()
-        await self._places.close()
+        try:
+            await self._supervisor.close()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._places.close()
+
+    async def _reload(self) -> Changes:
+        """Do what `reload` says, one at a time."""
+        self._check_open("reload")
+        inventory = await anyio.to_thread.run_sync(self._read)
+        catalog, standing = inventory.catalog, await anyio.to_thread.run_sync(_standing, inventory)
+        found = changes(self._standing, standing)
+        for name in found.unchanged:
+            self._lives[name].record.switched = catalog.plugins[name].switched
+            catalog.plugins[name] = self._lives[name].record
+        await self._supervisor.stop([*found.removed, *found.changed])
+        for name in found.removed:
+            del self._lives[name]
+        self._inventory, self._standing = inventory, standing
+        for name in (*found.changed, *found.added):
+            self._take_in(catalog.plugins[name])
+        for name in catalog.plugins:  # in the order of plugins.json again
+            self._lives[name] = self._lives.pop(name)
+        self._registry.take(inventory.settings, catalog)
+        self._supervisor.take(catalog)
+        if self._start == "all":
+            await self._supervisor.start_all()
+        return found
 
     async def _switch(self, name: str, is_on: bool) -> None:
+        self._check_open("plugins")
         self._inventory.switches.set(name, is_on)
         await self.reload()
 
-    def _take_in(self, record: CatalogPlugin) -> None:
-        self._standing[record.name] = stands_for(record)
-        self._lives[record.name] = self._life(record)
+    async def _restart(self, name: str) -> None:
+        async with self._changing:
+            self._check_open("plugins.restart")
+            if self._lives[name].record.state is not PluginState.DISCOVERED:
+                await self._reload()  # nothing but its files can have mended it
+            if name in self._lives:
+                await self._supervisor.restart(name)
 
-    def _life(self, record: CatalogPlugin) -> Life:
-        settings = self._inventory.settings
-        entry = record.entry or PluginEntry(name="unusable")
-        values, secrets = self._resolved(record, entry)
+    def _check_open(self, what: str) -> None:
+        if not self._is_open:
+            raise HostStateError(
+                "the host is not open", where=f"Host.{what}", mend="use it inside `async with Host.open(…) as host:`"
+            )
+
+    def _take_in(self, record: CatalogPlugin) -> None:
+        standing = self._standing[record.name]
         version = record.manifest.metadata.version if record.manifest else ""
-        return Life(
+        self._lives[record.name] = Life(
             record,
-            limits=limits_for(entry, settings),
-            config=PluginConfig(values, name=record.name, version=version),
-            redactor=Redactor(secrets) if secrets else None,
+            limits=standing.limits,
+            config=PluginConfig(standing.config, name=record.name, version=version),
+            redactor=Redactor(standing.secrets) if standing.secrets else None,
             surroundings=Surroundings(
                 store=self._inventory.store,
                 api=lambda name: PluginAccess(name, self._inventory.state_dir / "data" / name),
@@ -215,17 +235,10 @@ class Host:
                 spawn=self._supervisor.spawn,
                 marks=self._marks,
                 place=self._places.make,
+                sleep=self._sleep,
+                clock=self._clock,
             ),
         )
-
-    def _resolved(self, record: CatalogPlugin, entry: PluginEntry) -> tuple[Mapping[str, Any], frozenset[str]]:
-        where = f"{entry.where}/config" if entry.where else ""
-        try:
-            return resolve(entry.config, self._inventory.base, os.environ, plugin=record.name, where=where)
-        except SecretError as error:
-            if record.state is PluginState.DISCOVERED:
-                record.fail(PluginState.BLOCKED, error, "check")
-            return {}, frozenset()
 
     def _redefined(self, name: str) -> None:
         _log.info("the tools of plugin '%s' are read anew", name)
@@ -256,6 +269,10 @@ class Opening:
 
     def _made(self) -> Host:
         return Host(self._read, approver=self._approver, start=self._start)
+
+
+def _standing(inventory: Inventory) -> dict[str, Standing]:
+    return {name: stands_for(record, inventory) for name, record in inventory.catalog.plugins.items()}
 
 
 def _hook_packages(inventory: Inventory) -> list[tuple[str, object]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -12,7 +15,7 @@ from cyrene_host.catalog.entries import Limits, PluginEntry
 from cyrene_host.catalog.probe import interpreter_of
 from cyrene_host.runtimes.inline import InlineRuntime
 from cyrene_host.runtimes.keeper import Keeper
-from cyrene_host.runtimes.leftovers import MARKER, own_marker
+from cyrene_host.runtimes.leftovers import MARKER, own_marker, own_scratch, reap_leftovers, remove_left_scratch
 from cyrene_host.runtimes.process import ProcessRuntime
 from cyrene_host.runtimes.runtime import Runtime
 from cyrene_host.runtimes.worker import KEPT_VARIABLES, Plan
@@ -21,6 +24,8 @@ from cyrene_sdk._worker.loading import Code
 __all__ = ["Places", "RuntimeKind", "kind_of"]
 
 RuntimeKind = Literal["process", "inline"]
+
+_log = logging.getLogger("cyrene.workers")
 
 
 def kind_of(entry: PluginEntry | None) -> RuntimeKind:
@@ -37,6 +42,7 @@ class Places:
 
     def __init__(self, state_dir: Path) -> None:
         self._state_dir = state_dir
+        self._scratch = own_scratch(state_dir)
         self._marker = own_marker(state_dir)
         kept = {name: os.environ[name] for name in (*KEPT_VARIABLES, "HOME") if name in os.environ}
         self._keeper = Keeper({**kept, MARKER: self._marker})
@@ -73,11 +79,19 @@ class Places:
             },
             grace_s=limits.kill_grace_s,
             threads=limits.concurrency,
-            scratch=self._state_dir / "scratch",
+            scratch=self._scratch,
             marker=(MARKER, self._marker),
         )
         return ProcessRuntime(plan, self._keeper, on_lost=on_lost)
 
+    def clear(self) -> None:
+        """End what hosts that were killed left behind, and remove their scratch folders; blocks for milliseconds."""
+        reaped = reap_leftovers(self._state_dir)
+        if reaped:
+            _log.warning("%d processes that a host left when it was killed were ended", reaped)
+        remove_left_scratch(self._state_dir)
+
     async def close(self) -> None:
         """End whatever still runs."""
         await self._keeper.close()
+        await asyncio.to_thread(shutil.rmtree, self._scratch, True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 import anyio
@@ -94,6 +96,8 @@ class Life:
         self._place: Runtime | None = None
         self._failed_checks = 0
         self._coming_up: anyio.Event | None = None  # while it is replaced at once; calls wait for that
+        self._turn = anyio.Lock()
+        self._work: anyio.CancelScope | None = None  # the start or restart under way
         marked = surroundings.marks.find(record) if record.state is PluginState.DISCOVERED else None
         if marked is not None:
             self.state, self.error = PluginState.FAILED, GivenUpError(record, marked)
@@ -128,16 +132,20 @@ class Life:
         """Its worker's process id, while it has one."""
         return self._place.pid if self._place else None
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was not started only because of a plugin that it needs."""
+        return self.state is PluginState.INCOMPATIBLE and self.record.state is PluginState.DISCOVERED
+
     async def ready(self) -> Runtime:
         """Return the runtime of the started plugin; start it first if it waits for a call.
 
         Raises:
             CallFailedError: `plugin_unavailable`, with the state, its cause, and when it is tried again.
         """
-        if self.state in (PluginState.DISCOVERED, PluginState.STARTING, PluginState.LOADED):
+        if self.state in (PluginState.DISCOVERED, PluginState.STARTING, PluginState.LOADED) or self.is_refused:
             await self._around.activate(self.name)
-        if self._coming_up is not None:
-            await self._coming_up.wait()
+        await self.replaced()
         if self.runtime is not None:
             return self.runtime
         cause = f": {self.error.what}" if self.error else ""
@@ -151,26 +159,34 @@ class Life:
             retryable=self.state is PluginState.RESTARTING,
         )
 
+    async def replaced(self) -> None:
+        """Return at once, or when the place that is being replaced at once is there again, or is given up."""
+        if self._coming_up is not None:
+            await self._coming_up.wait()
+
     async def start(self) -> None:
         """Go through load, init, start and tools; on failure undo what was done and be `failed`."""
-        if self.state is PluginState.DISCOVERED:
-            await self._become(PluginState.STARTING, "it is wanted")
-            await self._bring_up()
+        async with self._at_work():
+            if self.state is PluginState.DISCOVERED or self.is_refused:
+                await self._become(PluginState.STARTING, "it is wanted")
+                await self._bring_up()
 
-    async def stop(self, limit_s: float, state: PluginState = PluginState.STOPPED) -> None:
-        """Stop the plugin and be in `state`; if its `stop` fails it stays `stopping`.
+    async def stop(self, limit_s: float) -> None:
+        """Stop the plugin, also in the middle of a start or restart; if its `stop` fails it stays `stopping`.
 
         Args:
             limit_s: seconds that are left for it, beside its own limit.
         """
-        self.retry_at = None
-        if self._place is None:
-            if self.state in (PluginState.RESTARTING, PluginState.DISCOVERED, PluginState.FAILED):
-                await self._become(state, "it is told to")
-            return
-        await self._become(PluginState.STOPPING, "it is told to")
-        if await self._take_down(min(limit_s, self.limits.stop_s), drain_s=min(limit_s, DRAIN_S)):
-            await self._become(state, "stop ended")
+        if self._work is not None:
+            self._work.cancel()
+        async with self._turn:
+            self.retry_at = None
+            if self._place is not None:
+                await self._become(PluginState.STOPPING, "it is told to")
+                if await self._take_down(limit_s, drain_s=DRAIN_S):
+                    await self._become(PluginState.STOPPED, "stop ended")
+            elif self.state in (PluginState.STARTING, PluginState.LOADED, PluginState.RESTARTING):
+                await self._become(PluginState.STOPPED, "it is told to")
 
     async def reset(self) -> None:
         """Be as before the first start, after a stop or a failure: a person wants it tried again."""
@@ -201,12 +217,22 @@ class Life:
             await self._become(PluginState.STARTED, "its health check passes again")
 
     async def refuse(self, cause: CyreneError) -> None:
-        """Be incompatible because of a plugin that this one needs."""
-        self.record.fail(PluginState.INCOMPATIBLE, cause, "check")
+        """Be incompatible because of a plugin that this one needs, until it is started again."""
         self.error = cause
         await self._become(PluginState.INCOMPATIBLE, cause.what)
 
+    @contextlib.asynccontextmanager
+    async def _at_work(self) -> AsyncIterator[None]:
+        """One start or restart at a time, which `stop` ends early."""
+        async with self._turn:
+            try:
+                with anyio.CancelScope() as self._work:
+                    yield
+            finally:
+                self._work = None
+
     async def _bring_up(self) -> None:
+        self.retry_at = None
         place = self._place = self._around.place(
             self.record,
             self.limits,
@@ -214,21 +240,24 @@ class Life:
             on_abandoned=lambda: self._around.spawn(self._weigh_abandoned),
         )
         try:
-            live = await self._stages.up(place, self._around.api(self.name))
+            await self._stages.prepare(place)
+            if self.state is PluginState.STARTING:
+                await self._become(PluginState.LOADED, "init ended")
+            live = await self._stages.begin(place, self._around.api(self.name))
         except WorkerLostError as failure:
             self._blame(failure)
             await self._recover(failure.what)
         except StageError as failure:
             self._blame(failure)
             _log.error("%s%s", self.error, f"\n{failure.trace}" if failure.trace else "")
-            await self._take_down(self.limits.stop_s)
+            await self._take_down()
             await self._become(PluginState.FAILED, failure.what)
-        except BaseException:  # the host is closing while the plugin starts
-            await self._take_down(self.limits.stop_s)
+        except BaseException:  # it is told to stop, or the host closes, while it starts
+            await self._take_down()
             raise
         else:
             self._compare(live)
-            self.runtime, self.error, self.retry_at = place, None, None
+            self.runtime, self.error = place, None
             self._failed_checks, self.last_healthy = 0, time.time()
             await self._become(PluginState.STARTED, "start ended")
 
@@ -236,10 +265,18 @@ class Life:
         """The place is gone, or has to be replaced: called by it, at most once."""
         if self.runtime is None:
             return  # a stage is under way and fails by itself
-        self.runtime = None
         self.error = self._placed(WorkerLostError(why, stage="health"))
         self._coming_up = anyio.Event()
-        self._around.spawn(self._recover, why)
+        self._around.spawn(self._replace, self.runtime, self._coming_up, why)
+        self.runtime = None
+
+    async def _replace(self, lost: Runtime, coming_up: anyio.Event, why: str) -> None:
+        try:
+            async with self._at_work():
+                if self._place is lost:  # else somebody stopped it first
+                    await self._recover(why)
+        finally:
+            self._settle(coming_up)
 
     async def _recover(self, why: str) -> None:
         """Start again, after a wait from the second time on, or give up."""
@@ -249,24 +286,24 @@ class Life:
             self._around.marks.mark(self.record, why)
             _log.error("%s", self.error)
             await self._become(PluginState.FAILED, self.error.what)
-            self._settle()
-            await self._take_down(self.limits.stop_s)
+            self._settle(self._coming_up)
+            await self._take_down()
             return
         _log.warning("plugin '%s': %s; it is started again in %g s", self.name, why, wait_s)
-        await self._become(PluginState.RESTARTING, why)
         if wait_s:
             self.retry_at = time.time() + wait_s
-            self._settle()
-        await self._take_down(self.limits.stop_s, drain_s=DRAIN_S)
+        await self._become(PluginState.RESTARTING, why)
+        if wait_s:
+            self._settle(self._coming_up)
+        await self._take_down(drain_s=DRAIN_S)
         await self._around.sleep(wait_s)
-        if self.state is PluginState.RESTARTING:
-            await self._bring_up()
-        self._settle()
+        await self._bring_up()
 
-    def _settle(self) -> None:
+    def _settle(self, coming_up: anyio.Event | None) -> None:
         """Let the calls go on that wait for the plugin to come up."""
-        if self._coming_up is not None:
-            self._coming_up.set()
+        if coming_up is not None:
+            coming_up.set()
+        if self._coming_up is coming_up:
             self._coming_up = None
 
     async def _weigh_abandoned(self) -> None:
@@ -285,23 +322,29 @@ class Life:
 
     async def _failed_check(self, failure: StageError) -> None:
         self._failed_checks += 1
-        self._blame(failure)
         if self._failed_checks >= FAILED_CHECKS:
             self._lost(f"{FAILED_CHECKS} health checks in a row failed, the last: {failure.what}")
-        elif self.state is not PluginState.DEGRADED:
-            await self._become(PluginState.DEGRADED, failure.what)
+        else:
+            self._blame(failure)
+            if self.state is not PluginState.DEGRADED:
+                await self._become(PluginState.DEGRADED, failure.what)
 
-    async def _take_down(self, limit_s: float, *, drain_s: float = 0.0) -> bool:
-        """Stop what was initialised and take the place down; return whether `stop` ended well."""
+    async def _take_down(self, limit_s: float = math.inf, *, drain_s: float = 0.0) -> bool:
+        """Let calls under way end, stop what was initialised, take the place down; return whether `stop` ended well.
+
+        Args:
+            limit_s: seconds for all of it; the plugin's own limit for `stop` holds too.
+        """
         self.runtime = None
         place, self._place = self._place, None
         if place is None:
             return True
+        deadline = time.monotonic() + limit_s
         is_well = True
         with anyio.CancelScope(shield=True):
-            await self.admission.idle(drain_s)
+            await self.admission.idle(min(drain_s, limit_s))
             try:
-                await self._stages.down(place, limit_s)
+                await self._stages.down(place, max(0.0, min(self.limits.stop_s, deadline - time.monotonic())))
             except WorkerLostError:
                 pass  # what is gone needs no stop
             except StageError as failure:

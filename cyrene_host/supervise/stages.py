@@ -15,6 +15,7 @@ from cyrene_host.runtimes.runtime import Runtime
 from cyrene_sdk._worker.contract import CONTRACT
 from cyrene_sdk._worker.faults import StageError
 from cyrene_sdk.protocols import HostAPI, PluginConfig
+from cyrene_sdk.types import PluginMetadata
 
 __all__ = ["Stages"]
 
@@ -30,33 +31,40 @@ class Stages:
         self._limits = limits
         self._config = config
         self._is_initialised = False
+        self._metadata: PluginMetadata
         self.stage = record.stage
         self.seconds: dict[str, float] = {}
 
-    async def up(self, place: Runtime, host: HostAPI) -> Manifest:
-        """Go through all stages and return the plugin's live manifest.
+    async def prepare(self, place: Runtime) -> None:
+        """Go through load and init.
 
         Raises:
             StageError: one failed.
         """
-        limits = self._limits
         self._is_initialised = False
         with self._timed("load"):
-            metadata = await place.load(limits.load_s)
+            self._metadata = await place.load(self._limits.load_s)
         with self._timed("init"):
             self._check_config(place)
-            await place.init(self._config, limits.init_s)
+            await place.init(self._config, self._limits.init_s)
         self._is_initialised = True
+
+    async def begin(self, place: Runtime, host: HostAPI) -> Manifest:
+        """Go through start and tools, after `prepare`, and return the plugin's live manifest.
+
+        Raises:
+            StageError: one failed.
+        """
         with self._timed("start"):
-            await place.start(host, limits.start_s)
+            await place.start(host, self._limits.start_s)
         with self._timed("tools"):
-            listing = await place.tools(limits.start_s)
+            listing = await place.tools(self._limits.start_s)
         known, source = self._record.manifest, self._record.source
         return Manifest(
             sdk_contract=CONTRACT,
             python=f"{sys.version_info.major}.{sys.version_info.minor}",
             attribute=known.attribute if known else source.attribute if source else None,
-            metadata=metadata,
+            metadata=self._metadata,
             tools=tuple(listing.definitions),
             tool_faults=listing.faults,
             config_schema=known.config_schema if known else None,

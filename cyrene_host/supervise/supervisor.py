@@ -12,11 +12,13 @@ import anyio
 from anyio.abc import TaskGroup
 
 from cyrene_host.catalog.catalog import Catalog
-from cyrene_host.catalog.state import PluginState
 from cyrene_host.supervise.life import Life
 from cyrene_sdk.errors import CyreneError
 
 __all__ = ["StartAbortedError", "Supervisor"]
+
+PATIENCE_S = 1.0
+"""How long a start keeps its place among those side by side: one that only waits, or hangs, must not delay others."""
 
 _log = logging.getLogger("cyrene.plugins")
 
@@ -40,7 +42,8 @@ class Supervisor:
         self._tasks: TaskGroup | None = None  # owns the starts that calls ask for: a caller who leaves stops none
         self._stop_total_s = stop_total_s
         self._settled: dict[str, anyio.Event] = {}
-        self._started: list[str] = []
+        self._started: list[str] = []  # those whose start has begun, in this order
+        self._is_closing = False
 
     async def open(self) -> None:
         """Begin; `close` has to follow, in the same task."""
@@ -68,13 +71,15 @@ class Supervisor:
         self.spawn(self._watch, every_s)
 
     async def start_all(self) -> None:
-        """Start every usable plugin that is not lazy, and wait until each is started or failed.
+        """Start every usable plugin that is not lazy, and wait until each is started or failed."""
+        await self._start([name for name in self._catalog.order if not self._is_lazy(name)])
+
+    def demand(self) -> None:
+        """See that every plugin that must not fail has not.
 
         Raises:
-            StartAbortedError: one that must not fail did.
+            StartAbortedError: one has.
         """
-        eager = [name for name in self._catalog.order if not self._is_lazy(name)]
-        await self._start(eager)
         for name, life in self._lives.items():
             entry = life.record.entry
             if entry is not None and entry.enabled and entry.on_failure == "abort" and life.error is not None:
@@ -86,19 +91,20 @@ class Supervisor:
                 )
 
     async def restart(self, name: str) -> None:
-        """Stop one plugin, forget what went wrong with it, and start it and what it depends on again."""
+        """Stop one plugin, forget what went wrong with it, and start it, what it needs, and what waited for it."""
         await self.stop([name])
         await self._lives[name].reset()
         await self.activate(name)
+        await self._start([other for other in self._catalog.order if self._waits_for(other, name)])
 
-    async def stop(self, names: Iterable[str], state: PluginState = PluginState.STOPPED) -> None:
+    async def stop(self, names: Iterable[str]) -> None:
         """Stop some plugins, the last started first; they may be started again."""
         wanted = set(names)
-        for name in [name for name in reversed(self._started) if name in wanted]:
-            await self._lives[name].stop(self._stop_total_s, state)
-        self._started = [name for name in self._started if name not in wanted]
         for name in wanted:
-            self._settled.pop(name, None)
+            self._settled.pop(name, None)  # a start that has not begun yet gives up
+        for name in [name for name in reversed(self._started) if name in wanted]:
+            self._started.remove(name)
+            await self._lives[name].stop(self._stop_total_s)
 
     def take(self, catalog: Catalog) -> None:
         """Go by another catalog from now on."""
@@ -121,6 +127,8 @@ class Supervisor:
 
     async def _stop_all(self) -> None:
         """Stop what was started, the last first, within the budget for all."""
+        self._is_closing = True
+        self._settled.clear()
         deadline = time.monotonic() + self._stop_total_s
         while self._started:
             life = self._lives[self._started.pop()]
@@ -131,29 +139,49 @@ class Supervisor:
             await life.stop(left_s)
 
     async def _start(self, names: list[str]) -> None:
+        if self._is_closing:
+            return
+        events = []
         for name in names:
             if name not in self._settled:
-                assert self._tasks is not None, "open() comes first"
                 self._settled[name] = anyio.Event()
-                self._tasks.start_soon(self._start_one, name)
-        for name in names:
-            await self._settled[name].wait()
+                self.spawn(self._start_one, name, self._settled[name])
+            events.append(self._settled[name])
+        for event in events:
+            await event.wait()
 
-    async def _start_one(self, name: str) -> None:
-        life = self._lives[name]
+    async def _start_one(self, name: str, settled: anyio.Event) -> None:
+        """Start a plugin after those that it needs, in its turn."""
         try:
             needed = self._catalog.dependencies_of(name)
             await self._start(needed)
-            lost = next((other for other in needed if self._lives[other].runtime is None), None)
-            if lost is not None:
-                await life.refuse(self._lost(name, lost))
-                return
+            for other in needed:
+                await self._lives[other].replaced()
             async with self._side_by_side:
-                await life.start()
-            if life.state is PluginState.STARTED:
+                if self._settled.get(name) is not settled:
+                    return  # somebody stopped it first
+                lost = next((other for other in needed if self._lives[other].runtime is None), None)
+                if lost is not None:
+                    del self._settled[name]  # it is tried again when it is wanted again
+                    await self._lives[name].refuse(self._lost(name, lost))
+                    return
                 self._started.append(name)
+                ended = anyio.Event()
+                self.spawn(self._see_through, self._lives[name], ended)
+                with anyio.move_on_after(PATIENCE_S):
+                    await ended.wait()
+            await ended.wait()
         finally:
-            self._settled[name].set()
+            settled.set()
+
+    async def _see_through(self, life: Life, ended: anyio.Event) -> None:
+        try:
+            await life.start()
+        finally:
+            ended.set()
+
+    def _waits_for(self, name: str, other: str) -> bool:
+        return self._lives[name].is_refused and other in self._catalog.dependencies_of(name)
 
     def _lost(self, name: str, other: str) -> CyreneError:
         life = self._lives[other]

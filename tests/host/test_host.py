@@ -476,7 +476,8 @@ async def test_an_enabled_hook_package_sees_calls_and_a_missing_one_is_named(
         await host.call("one_do")
     import watch_hooks  # type: ignore[import-not-found]  # written just above
 
-    assert watch_hooks.seen == ["one starting", "one started", "one.one_do", "one stopping", "one stopped"]
+    states = ["one starting", "one loaded", "one started", "one.one_do", "one stopping", "one stopped"]
+    assert watch_hooks.seen == states
     with pytest.raises(HostStateError, match="no hook package 'wacth'"):
         async with Host.open(file, overrides={"hooks.enabled": ["wacth"]}):
             pytest.fail("the host must not open")

@@ -160,8 +160,8 @@ async def test_a_file_beyond_the_limit_is_the_tools_own_error_and_the_scratch_fo
 
     assert result.error_kind == ErrorKind.TOOL_ERROR
     assert "File too large" in result.error
-    assert scratch.parent == harmful_folder / "state" / "scratch"
-    assert not scratch.exists()
+    assert scratch.parent.parent == harmful_folder / "state" / "scratch"
+    assert not scratch.parent.exists()
 
 
 async def test_a_worker_sees_only_the_variables_that_it_may(
