@@ -53,6 +53,7 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
         "cyrene_host.cli.doctor",
         "cyrene_host.cli.diagnosis",
     ): "it tells which package is missing, so it needs none itself",
+    ("cyrene_host.cli.doctor", "cyrene_host.cli.isolation"): "likewise",
     ("cyrene_host.cli.program", "cyrene_host.cli.usage"): "so that a package that is missing is told in four parts",
     ("cyrene_host.cli.screen", "rich"): "start-up: only a table for a person at a terminal needs it",
     ("cyrene_host.host.listing", "cyrene_host.host.tool_schemas"): "start-up: lists compile no schema, `why` one",

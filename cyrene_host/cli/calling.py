@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from cyrene_host.call.context import CallContext
 from cyrene_host.cli.approval import approver_for
+from cyrene_host.cli.logs import plugin_log_shown
 from cyrene_host.cli.options import Choices, WrongUseError
 from cyrene_host.cli.waiting import wait_for
 from cyrene_host.errors import TRAITS
@@ -35,8 +36,8 @@ def call_tool(
             start="called",
             only=name.partition(".")[0] if "." in name else None,
         )
-        # The answer alone goes to stdout: what plugin code prints does not mix with it.
-        with contextlib.redirect_stdout(sys.stderr):
+        # The answer alone goes to stdout: what plugin code prints does not mix with it, inside the host or in a worker.
+        with contextlib.redirect_stdout(sys.stderr), plugin_log_shown():
             async with opening as host:
                 result = await host.call(name, given, context=CallContext(surface="cli"), deadline_s=timeout_s)
                 _show(choices, result)

@@ -15,6 +15,7 @@ from cyrene_host.catalog.manifests import ManifestStore
 from cyrene_host.catalog.plugins_file import PluginsFile, PluginsFileError, find_plugins_file, read_plugins_file
 from cyrene_host.catalog.settings import Settings, SettingsError, find_settings_file, read_settings
 from cyrene_host.catalog.state import PluginState
+from cyrene_host.cli.isolation import look_at_interpreters, look_at_leftovers
 from cyrene_host.cli.options import Choices
 from cyrene_host.cli.symptoms import Symptom
 from cyrene_sdk.errors import CyreneError
@@ -42,6 +43,7 @@ def look_at_files(choices: Choices) -> Iterator[Symptom]:
     except SettingsError as error:
         yield from _faults("cyrene.toml", error)
     yield from _state(settings.state_folder())
+    yield from look_at_leftovers(settings.state_folder())
     points = read_entry_points()
     yield from _entry_points(points)
     if path is None:
@@ -96,6 +98,7 @@ def _plugins(file: PluginsFile, settings: Settings, points: EntryPoints) -> Iter
         yield Symptom("note", "plugins", note)
     for plugin in catalog.plugins.values():
         yield from _plugin(plugin)
+    yield from look_at_interpreters(catalog)
     yield from _vanished(settings.state_folder() / "manifests", catalog)
 
 

@@ -19,6 +19,7 @@ _SIGNS = {"fine": "ok    ", "note": "note  ", "wrong": "WRONG "}
 def examine(choices: Choices) -> int:
     """Look at everything that a host needs, each thing on its own, and show it; 1 if something is wrong."""
     symptoms = [*_looked_at("interpreter", _interpreter), *_looked_at("packages", _packages)]
+    symptoms += _looked_at("isolation", _isolation)
     symptoms += _looked_at("plugins", lambda: _diagnosis(choices))
     wrong = [symptom for symptom in symptoms if symptom.level == "wrong"]
     if choices.as_json:
@@ -78,6 +79,15 @@ def _is_installed(name: str) -> bool:
     except metadata.PackageNotFoundError:
         return False
     return True
+
+
+def _isolation() -> Iterable[Symptom]:
+    try:
+        from cyrene_host.cli.isolation import look_at_isolation  # needs packages that may be missing
+    except ImportError as error:
+        what = f"cannot be looked at: {error}"
+        return [Symptom("wrong", "isolation", what, "install cyrene-host again, then `cyrene doctor`")]
+    return look_at_isolation()
 
 
 def _diagnosis(choices: Choices) -> Iterable[Symptom]:

@@ -9,7 +9,9 @@ from typing import TextIO
 
 from cyrene_host.cli.safe_text import cleaned
 
-__all__ = ["logging_to"]
+__all__ = ["logging_to", "plugin_log_shown"]
+
+PLUGIN_LOGS = "cyrene.plugin"
 
 TOLD_BY_COMMANDS = ("cyrene.call", "cyrene.plugins")
 """Loggers of failures that a command prints in four parts."""
@@ -31,6 +33,18 @@ def logging_to(stream: TextIO, *, is_debugging: bool) -> Iterator[None]:
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
+
+
+@contextmanager
+def plugin_log_shown() -> Iterator[None]:
+    """Show what plugins print and log, as long as this lasts."""
+    logger = logging.getLogger(PLUGIN_LOGS)
+    level = logger.level
+    logger.setLevel(min(logging.INFO, logger.getEffectiveLevel()))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 class _SafeFormatter(logging.Formatter):
