@@ -17,6 +17,7 @@ __all__ = ["call_answer", "metadata_answer", "stage_failure", "tools_answer"]
 TEXT_CHARS = 2_100
 TRACE_CHARS = 20_000
 MOST_TOOLS = 1_000
+MOST_POINTERS = 100
 _RETRIES = frozenset(get_args(Retry))
 _KINDS = frozenset(
     {
@@ -75,7 +76,12 @@ def tools_answer(message: Message) -> ToolListing:
 def stage_failure(told: Any, stage: Stage) -> StageError:
     """Return the error of a stage as the worker tells it."""
     error: dict[str, Any] = told if isinstance(told, dict) else {}
-    pointers = tuple((_text(p), _text(s)) for p, s in error.get("pointers") or ())
+    told_pointers = error.get("pointers")
+    pointers = tuple(
+        (_text(told[0]), _text(told[1]))
+        for told in (told_pointers[:MOST_POINTERS] if isinstance(told_pointers, list) else ())
+        if isinstance(told, list) and len(told) == 2
+    )
     return StageError(
         _text(error.get("what")) or f"'{stage}' failed",
         stage=stage,
@@ -92,9 +98,9 @@ def _fault(told: Any) -> Fault:
     kind = fault.get("kind")
     retry = fault.get("retry")
     return Fault(
-        ErrorKind(kind) if kind in _KINDS else ErrorKind.TOOL_ERROR,
+        ErrorKind(kind) if isinstance(kind, str) and kind in _KINDS else ErrorKind.TOOL_ERROR,
         _text(fault.get("message")) or "the tool failed and gave no reason",
-        retry=cast(Retry, retry) if retry in _RETRIES else "never",
+        retry=cast(Retry, retry) if isinstance(retry, str) and retry in _RETRIES else "never",
         reason="tool" if fault.get("reason") == "tool" else "",
         path=_text(fault.get("path")),
         exception=_text(fault.get("exception")),

@@ -30,6 +30,10 @@ class KeeperError(CyreneError):
     """A worker could not be started."""
 
 
+class _KeeperLostError(OSError):
+    """The keeper ended before it answered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a worker ended: its wait status (None where only the keeper's own end is known), and how many processes
@@ -64,7 +68,7 @@ class Keeper:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []  # the keeper, and those that were killed before it
         self._control: socket.socket | None = None
         self._text = b""
         self._numbers = itertools.count(1)
@@ -92,20 +96,16 @@ class Keeper:
         Raises:
             KeeperError: the system has no room for another process, or the keeper ended.
         """
-        control = self._control or self._start()
-        number = next(self._numbers)
-        order = {"do": "spawn", "id": number, "argv": argv, "env": dict(env), "cwd": cwd, "limits": dict(limits)}
-        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._asked[number] = answer
+        order = {"do": "spawn", "argv": argv, "env": dict(env), "cwd": cwd, "limits": dict(limits)}
         try:
-            socket.send_fds(control, [json.dumps(order).encode() + b"\n"], fds)
-            return await answer
+            try:
+                return await self._order(order, fds)
+            except _KeeperLostError:
+                return await self._order(order, fds)  # it was killed from outside; a new one is started
         except OSError as error:
             raise KeeperError(
                 f"a worker could not be started: {error}", mend="see whether the machine is full"
             ) from error
-        finally:
-            self._asked.pop(number, None)
 
     def on_end(self, pid: int, listener: Callable[[Ending], None]) -> None:
         """Have `listener` called when the worker ends; at once if it has."""
@@ -123,29 +123,47 @@ class Keeper:
 
     async def close(self) -> None:
         """End the keeper, and with it every worker that still runs."""
-        process = self._process
-        if process is None:
-            return
         self._lose()
+        processes, self._processes = self._processes, []
+        for process in processes:
+            try:
+                await asyncio.to_thread(process.wait, CLOSE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                await asyncio.to_thread(process.wait)
+
+    async def _order(self, order: dict[str, Any], fds: tuple[int, int, int]) -> int:
+        control = self._control or self._start()
+        number = next(self._numbers)
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
         try:
-            await asyncio.to_thread(process.wait, CLOSE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            await asyncio.to_thread(process.wait)
+            socket.send_fds(control, [json.dumps({**order, "id": number}).encode() + b"\n"], fds)
+            return await answer
+        except (BrokenPipeError, ConnectionResetError) as error:
+            self._lose()
+            raise _KeeperLostError("the keeper has ended") from error
+        finally:
+            self._asked.pop(number, None)
 
     def _start(self) -> socket.socket:
         own, other = socket.socketpair()
         with other:
             fd = other.fileno()
             argv = [sys.executable, "-I", "-m", "cyrene_sdk._worker", "keep", "--fd", str(fd)]
-            self._process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(fd,),
-                env=self._environment,
-                start_new_session=True,
-            )
+            try:
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=(fd,),
+                    env=self._environment,
+                    start_new_session=True,
+                )
+            except BaseException:
+                own.close()
+                raise
+        self._processes = [*(old for old in self._processes if old.poll() is None), process]
         self._control = own
         asyncio.get_running_loop().add_reader(own.fileno(), self._hear)
         return own
@@ -170,8 +188,9 @@ class Keeper:
             return
         asked = self._asked.get(words["id"])
         if asked is None or asked.done():
-            if "pid" in words:
-                self.kill(words["pid"])  # whoever asked for it has left
+            if "pid" in words:  # whoever asked for it has left
+                self.on_end(words["pid"], lambda _: None)
+                self.kill(words["pid"])
         elif "error" in words:
             asked.set_exception(OSError(words["error"]))
         else:
@@ -185,12 +204,12 @@ class Keeper:
             listener(ending)
 
     def _lose(self) -> None:
-        control, self._control, self._process = self._control, None, None
+        control, self._control, self._text = self._control, None, b""
         if control is not None:
             asyncio.get_running_loop().remove_reader(control.fileno())
             control.close()
         for asked in self._asked.values():
             if not asked.done():
-                asked.set_exception(OSError("the keeper has ended"))
+                asked.set_exception(_KeeperLostError("the keeper has ended"))
         for pid in list(self._listeners):
             self._tell(pid, Ending(None))

@@ -81,7 +81,12 @@ class ProcessRuntime:
     async def start(self, host: HostAPI, limit_s: float) -> None:
         """Start the plugin; what it asks of its host is answered from now on."""
         self._questions.host = host
-        await self._stage("start", limit_s, version=host.version, name=self._plan.name, data_dir=str(host.data_dir))
+        try:
+            data_dir = host.data_dir
+        except OSError as error:
+            mend = "see that the state directory can be written"
+            raise StageError(f"its data folder cannot be made: {error}", stage="start", mend=mend) from error
+        await self._stage("start", limit_s, version=host.version, name=self._plan.name, data_dir=str(data_dir))
 
     async def tools(self, limit_s: float) -> ToolListing:
         """Ask for the live definitions."""
@@ -172,7 +177,11 @@ class ProcessRuntime:
         ending = lost.ending
         if ending is not None and ending.signal == signal.SIGXCPU:
             limit = self._plan.limits.get("cpu_seconds")
-            return Fault(ErrorKind.RESOURCE_EXCEEDED, f"the worker used its {limit} s of processor time", retry="lost")
+            return Fault(
+                ErrorKind.RESOURCE_EXCEEDED,
+                f"its worker used up its {limit} s of processor time (limits.cpu_seconds)",
+                retry="lost",
+            )
         return Fault(ErrorKind.WORKER_CRASHED, f"the plugin's worker ended: {lost.why}", retry="lost")
 
     def _out_of_memory(self, fault: Fault) -> Fault:

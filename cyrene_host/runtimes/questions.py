@@ -34,7 +34,7 @@ class Questions:
     def take(self, message: Message) -> None:
         """Take one question."""
         if len(self._tasks) >= MOST_AT_ONCE:
-            self._refuse(message.get("id"), f"more than {MOST_AT_ONCE} questions at once", None)
+            self._refuse(message.get("id"), f"more than {MOST_AT_ONCE} questions at once")
             return
         task = asyncio.get_running_loop().create_task(self._answer(message))
         self._tasks.add(task)
@@ -52,9 +52,9 @@ class Questions:
             value = await self._asked(str(message.get("method")), arguments if isinstance(arguments, dict) else {})
             self._send({"k": "answer", "id": number, "value": checked(value)})
         except CyreneError as error:
-            self._refuse(number, error.what, error.mend)
-        except (GateError, TypeError, ValueError, KeyError) as error:
-            self._refuse(number, f"the question was refused: {error}", None)
+            self._refuse(number, error.what, error.where, error.mend)
+        except (GateError, TypeError, ValueError, KeyError, AttributeError) as error:
+            self._refuse(number, f"the question was refused: {error}")
 
     async def _asked(self, method: str, args: dict[str, Any]) -> Any:
         host = self.host
@@ -76,8 +76,8 @@ class Questions:
         value = await answer()
         return value.to_dict() if method == "call_tool" else list(value) if method == "storage_keys" else value
 
-    def _refuse(self, number: Any, what: str, mend: str | None) -> None:
-        self._send({"k": "answer", "id": number, "error": {"what": what, "mend": mend}})
+    def _refuse(self, number: Any, what: str, where: str | None = None, mend: str | None = None) -> None:
+        self._send({"k": "answer", "id": number, "error": {"what": what, "where": where, "mend": mend}})
 
 
 async def _found(host: HostAPI, key: str) -> dict[str, Any]:

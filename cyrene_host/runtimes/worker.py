@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import os
@@ -22,6 +23,9 @@ from cyrene_sdk._worker.loading import Code
 from cyrene_sdk._worker.wire import Link, Message, ProtocolError
 
 __all__ = ["Lost", "Plan", "Worker"]
+
+CLOSED_S = 0.2
+"""How long a worker that has closed its pipe may take to end by itself."""
 
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
@@ -78,10 +82,10 @@ class Worker:
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = math.inf
         self._why = self._why_ended = ""
-        self._greeting: asyncio.Future[Message | Lost] | None = None
         self._output: Output | None = None
         self._scratch: Path | None = None
         self.pid: int | None = None
+        self._greeting: asyncio.Future[Message | Lost] = asyncio.get_running_loop().create_future()
         self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     async def start(self, log_level: int) -> None:
@@ -90,33 +94,21 @@ class Worker:
         Raises:
             StageError: of stage `load`: it cannot be started, ended before it was ready, or speaks another contract.
         """
-        plan = self._plan
-        plan.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._scratch = Path(tempfile.mkdtemp(prefix=f"{plan.name}-", dir=plan.scratch))
-        own, other = socket.socketpair()
-        reading, writing = os.pipe()
         try:
-            self.pid = await self._keeper.spawn(
-                argv=None
-                if plan.interpreter is None
-                else [str(plan.interpreter), "-I", "-m", "cyrene_sdk._worker", "serve"],
-                env=self._environment(),
-                cwd=str(self._scratch),
-                limits=plan.limits,
-                fds=(other.fileno(), writing, writing),
-            )
+            link, reading = await self._spawn()
+        except OSError as error:
+            mend = "see whether the machine is full, and that the state directory can be written"
+            raise StageError(f"its worker could not be started: {error}", stage="load", mend=mend) from error
         except KeeperError as error:
-            own.close()
-            os.close(reading)
             raise StageError(error.what, stage="load", mend=error.mend) from error
-        finally:
-            other.close()
-            os.close(writing)
+        plan = self._plan
         loop = asyncio.get_running_loop()
-        self._greeting = loop.create_future()
-        self._output = await Output.open(reading, logging.getLogger(f"cyrene.plugin.{plan.name}"))
-        await loop.create_unix_connection(lambda: self._link, sock=own)
-        self._keeper.on_end(self.pid, self._process_ended)
+        try:
+            self._output = await Output.open(reading, logging.getLogger(f"cyrene.plugin.{plan.name}"))
+            await loop.create_unix_connection(lambda: self._link, sock=link)
+        except BaseException:
+            link.close()
+            raise
         self._link.send(
             {
                 "k": "hello",
@@ -206,6 +198,30 @@ class Worker:
         if self._scratch is not None:
             await asyncio.to_thread(shutil.rmtree, self._scratch, True)
 
+    async def _spawn(self) -> tuple[socket.socket, int]:
+        """Start the process; return the host's end of the link, and the one of what it prints."""
+        plan = self._plan
+        plan.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._scratch = Path(tempfile.mkdtemp(prefix=f"{plan.name}-", dir=plan.scratch))
+        with contextlib.ExitStack() as given, contextlib.ExitStack() as kept:
+            own, other = socket.socketpair()
+            kept.callback(own.close)
+            given.callback(other.close)
+            reading, writing = os.pipe()
+            kept.callback(os.close, reading)
+            given.callback(os.close, writing)
+            command = [str(plan.interpreter), "-I", "-m", "cyrene_sdk._worker", "serve"]
+            self.pid = await self._keeper.spawn(
+                argv=command if plan.interpreter is not None else None,
+                env=self._environment(),
+                cwd=str(self._scratch),
+                limits=plan.limits,
+                fds=(other.fileno(), writing, writing),
+            )
+            self._keeper.on_end(self.pid, self._process_ended)
+            kept.pop_all()
+        return own, reading
+
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         scratch = str(self._scratch)
@@ -233,11 +249,12 @@ class Worker:
     def _take(self, message: Message) -> None:
         kind = message.get("k")
         if kind == "end":
-            asked = self._asked.pop(message.get("id", 0), None)
+            number = message.get("id")
+            asked = self._asked.pop(number, None) if type(number) is int else None
             if asked is not None and not asked[0].done():  # of an unknown request: nothing
                 asked[0].set_result(message)
         elif kind == "ready":
-            if self._greeting is not None and not self._greeting.done():
+            if not self._greeting.done():
                 self._greeting.set_result(message)
         else:
             self._on_message(message)
@@ -267,8 +284,8 @@ class Worker:
     def _link_ended(self, error: Exception | None) -> None:
         if isinstance(error, ProtocolError):
             self.kill(f"protocol: {error}")
-        else:
-            self.kill("it closed its pipe")
+        else:  # what ends closes its pipe first: only what lives on is killed
+            asyncio.get_running_loop().call_later(CLOSED_S, self.kill, "it closed its pipe")
 
     def _process_ended(self, ending: Ending) -> None:
         if self._alarm is not None:
@@ -282,6 +299,6 @@ class Worker:
         self.ended.set_result(ending)
         waiting = [answer for answer, _ in self._asked.values()]
         self._asked.clear()
-        for answer in (*waiting, *([self._greeting] if self._greeting is not None else [])):
+        for answer in (*waiting, self._greeting):
             if not answer.done():
                 answer.set_result(Lost(why, ending))

@@ -70,7 +70,7 @@ async def test_a_worker_that_crashes_or_hangs_costs_one_error_and_the_next_call_
     assert after.output == "works"
     assert not is_alive(before)
     assert [other.error for other in others if not other.success] == []
-    assert len(others) > 5
+    assert len(others) > 1
 
 
 @pytest.mark.parametrize("tool", ["forks_and_returns", "forks_and_waits", "forks_in_a_thread"])
