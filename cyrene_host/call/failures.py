@@ -36,6 +36,8 @@ MENDS = {
     ErrorKind.TIMEOUT: "ask for less, or let the operator raise tools.{name}.timeout_ms in the entry",
     ErrorKind.TOOL_ERROR: "the tool says so itself; do as its words ask",
     ErrorKind.OVERLOADED: "call again later",
+    ErrorKind.WORKER_CRASHED: "its author has to look: the plugin's log has what it printed; it is started again",
+    ErrorKind.RESOURCE_EXCEEDED: "ask for less, or let the operator raise the limit in the entry",
     ErrorKind.OUTPUT_INVALID: "the tool has to return a str, JSON, or a ToolResult: tell its author",
     ErrorKind.OUTPUT_TOO_LARGE: "ask for less, or let the tool return a part: at most 1 MiB",
     ErrorKind.UNKNOWN_TOOL: "the plugin no longer has this tool: `cyrene reload`",
@@ -165,7 +167,7 @@ def attempt_failed(
     at = f" at {fault.path}" if fault.path else ""
     if fault.reason:
         mend = _usage(tool)
-    elif fault.trace:
+    elif fault.trace and fault.kind is not ErrorKind.RESOURCE_EXCEEDED:
         mend = "its author has to look: the log has the traceback under the error id"
     else:
         mend = MENDS.get(fault.kind, "see the log under the error id")

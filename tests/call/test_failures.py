@@ -239,7 +239,7 @@ def test_a_tool_without_a_known_fault_is_unusable_all_the_same() -> None:
 
 
 def test_a_kind_without_a_mend_of_its_own_points_to_the_log() -> None:
-    fault = Fault(ErrorKind.WORKER_CRASHED, "it ended with signal SIGSEGV", retry="lost")
+    fault = Fault(ErrorKind.CANCELLED, "the call was cancelled")
     error = attempt_failed(callable_tool(), fault, attempt=1, of=1, acted=True, retryable=False)
 
     assert error.mend == "see the log under the error id"

@@ -28,7 +28,7 @@ TROUBLE = '''
         meta = PluginMetadata(name="trouble", version="1.0.0")
 
         def stop(self) -> None:
-            Path("stopped").touch()
+            (self.host.data_dir / "stopped").touch()
 
         @tool(danger_level="low")
         async def fail(self) -> str:
@@ -89,7 +89,7 @@ def trouble(workshop: Any) -> Any:
 
 def test_the_output_alone_is_on_stdout_and_prints_of_plugins_are_not(greeter: Any, cyrene: Run) -> None:
     ran = cyrene("call", "greet", "name=Ada")
-    assert (ran.code, ran.out, ran.err) == (0, "你好 Ada\n", "greeting\n")
+    assert (ran.code, ran.out, ran.err) == (0, "你好 Ada\n", "INFO cyrene.plugin.greeter: greeting\n")
 
 
 def test_a_tool_is_called_by_its_id_too(greeter: Any, cyrene: Run) -> None:
@@ -167,8 +167,9 @@ def test_a_failing_tool_is_told_once_and_without_traceback(trouble: Any, cyrene:
 
 
 def test_a_deadline_ends_the_call(trouble: Any, cyrene: Run) -> None:
+    cyrene("tools")  # describes the plugin, which the deadline does not count
     started = time.monotonic()
-    ran = cyrene("call", "wait", f"mark={trouble.folder / 'mark'}", "--timeout", "0.2", "--json")
+    ran = cyrene("call", "wait", f"mark={trouble.folder / 'mark'}", "--timeout", "3", "--json")
     assert (ran.code, ran.document["error_kind"]) == (1, "timeout")
     assert time.monotonic() - started < 20
 
@@ -301,7 +302,7 @@ def test_ctrl_c_is_exit_130_also_where_a_tool_blocks_the_loop(
     code, seconds = interrupted(trouble, tool, slow(30))
     assert code == 130
     assert seconds < slow(15)
-    assert (trouble.folder / "stopped").exists() == (tool == "wait")
+    assert (trouble.folder / "state" / "data" / "trouble" / "stopped").exists() == (tool == "wait")
 
 
 def test_a_thread_that_hangs_does_not_keep_the_command_from_ending(trouble: Any) -> None:

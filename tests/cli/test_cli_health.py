@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -28,9 +29,10 @@ def test_all_well_is_exit_0(greeter: Any, cyrene: Run) -> None:
     ran = cyrene("health")
     assert ran.code == 0
     head, row = ran.out.splitlines()
-    assert head.split() == ["PLUGIN", "STATE", "HEALTH", "VERSION", "TOOLS", "TIME"]
-    assert row.split()[:5] == ["greeter", "started", "well", "1.2.0", "2"]
-    assert [word for word in row.split()[5:] if word.isalpha() and word != "ms"] == [
+    assert head.split() == ["PLUGIN", "STATE", "HEALTH", "VERSION", "TOOLS", "RUNTIME", "TIME"]
+    assert row.split()[:6] == ["greeter", "started", "well", "1.2.0", "2", "process"]
+    assert int(row.split()[6]) not in (0, os.getpid())
+    assert [word for word in row.split()[7:] if word.isalpha() and word != "ms"] == [
         "load", "init", "start", "tools", "health",
     ]  # fmt: skip
 

@@ -119,7 +119,7 @@ def test_with_warm_manifests_no_plugin_is_imported_and_no_process_started(greete
     mark.unlink()
     (watch / "started").unlink()
 
-    for command in (["tools"], ["plugins"], ["why", "greet"], ["manifest", "show", "greeter"], ["doctor"]):
+    for command in (["tools"], ["plugins"], ["why", "greet"], ["manifest", "show", "greeter"]):
         warm = greeter.process(*command, PYTHONPATH=str(watch))
         assert warm.code == 0
         assert not mark.exists()

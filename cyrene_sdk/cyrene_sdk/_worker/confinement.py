@@ -53,16 +53,16 @@ def limit_resources(limits: Mapping[str, int | None]) -> None:
     if memory_mb is not None:
         _limit(resource.RLIMIT_AS, memory_mb * 1024 * 1024)
     if cpu_s is not None:
-        _limit(resource.RLIMIT_CPU, cpu_s)
+        _limit(resource.RLIMIT_CPU, cpu_s, spare=1)  # SIGXCPU says what happened; what ignores it is killed 1 s later
     if files is not None:
         _limit(resource.RLIMIT_NOFILE, files)
 
 
-def _limit(kind: int, most: int) -> None:
+def _limit(kind: int, most: int, *, spare: int = 0) -> None:
     _, hard = resource.getrlimit(kind)
-    allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    allowed = most + spare if hard == resource.RLIM_INFINITY else min(most + spare, hard)
     with contextlib.suppress(ValueError, OSError):  # macOS refuses RLIMIT_AS
-        resource.setrlimit(kind, (allowed, allowed))
+        resource.setrlimit(kind, (min(most, allowed), allowed))
 
 
 def _prctl(option: int, value: int) -> bool:
