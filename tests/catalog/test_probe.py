@@ -222,3 +222,12 @@ def test_an_interpreter_is_the_hosts_a_file_or_that_of_an_environment(tmp_path: 
     assert interpreter_of(None) == Path(sys.executable)
     assert interpreter_of(tmp_path / "python3.12") == tmp_path / "python3.12"
     assert interpreter_of(tmp_path) == tmp_path / "bin" / "python"
+
+
+def test_what_a_decorator_refuses_is_told_once_with_its_own_place_and_mend(source_of: MakeSource) -> None:
+    error = refused(source_of(PLUGIN.replace("city: str", "city")))
+
+    assert error.what == "parameter 'city' of tool function 'forecast' has no type"
+    assert error.where is not None
+    assert error.where.startswith("Weather.forecast, ")
+    assert error.mend == "write its type, such as `city: str`; it tells the model what to send"

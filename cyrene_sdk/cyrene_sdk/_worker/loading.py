@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from cyrene_sdk._worker.faults import StageError, sentence_of, trace_of
+from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.protocols import Plugin
 
 __all__ = ["Code", "forget_plugin", "load_plugin", "plugin_classes"]
@@ -199,6 +200,8 @@ def _load_error(what: str, error: BaseException, code: Code) -> StageError:
             where = f"{frame.f_code.co_filename} line {line}"
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{error.filename} line {error.lineno}"
+    if isinstance(error, CyreneError):  # what a decorator refuses says itself where it is and what mends it
+        return StageError(error.what, stage="load", where=error.where or where, mend=error.mend, trace=trace_of(error))
     return StageError(
         what,
         stage="load",
