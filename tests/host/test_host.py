@@ -369,6 +369,36 @@ async def test_a_function_of_the_program_is_a_tool_like_any_other(plugins_json: 
     assert why.is_available
 
 
+async def test_a_function_registered_later_is_the_one_that_is_called(plugins_json: Write) -> None:
+    async with Host.open(plugins_json([])) as host:
+        host.tools.register(lambda: "first", name="say", id="told")
+        first = await host.call("say")
+        report = host.tools.register(lambda: "second", name="say")
+        second = await host.call("say")
+        old_id = await host.call("told")
+        listed = [tool.id for tool in host.tools.list()]
+
+    assert (first.output, second.output) == ("first", "second")
+    assert report.name == "say"
+    assert old_id.error_kind == "unknown_tool"
+    assert listed == ["app.say"]
+
+
+async def test_a_function_that_takes_a_tool_s_short_name_makes_it_mean_two(plugins_json: Write) -> None:
+    async with Host.open(plugins_json([{"name": "one"}], one=living("one"))) as host:
+        before = await host.call("one_do")
+        report = host.tools.register(lambda: "own", name="one_do")
+        after = await host.call("one_do")
+        by_id = await host.call("one.one_do")
+        own = await host.call(report.name)
+
+    assert before.success
+    assert report.name == "app__one_do"
+    assert "means several tools" in after.error
+    assert by_id.success
+    assert own.output == "own"
+
+
 async def test_an_untyped_function_is_refused_when_it_is_registered(plugins_json: Write) -> None:
     def untyped(number):  # type: ignore[no-untyped-def]
         """Double a number."""
