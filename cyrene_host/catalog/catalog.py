@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from cyrene_host.catalog.definitions import CatalogTool, tools_of, unknown_overrides
 from cyrene_host.catalog.dependencies import Needs, order_and_check
 from cyrene_host.catalog.entries import PluginEntry
@@ -21,6 +23,7 @@ from cyrene_host.catalog.probe import ProbeError, probe
 from cyrene_host.catalog.settings import Settings, limits_for
 from cyrene_host.catalog.sources import Source, SourceError, resolve_source
 from cyrene_host.catalog.state import PluginState
+from cyrene_host.catalog.tables import problems
 from cyrene_host.catalog.versions import VersionError, parse_version
 from cyrene_host.version import __version__
 from cyrene_sdk.errors import CyreneError
@@ -110,6 +113,9 @@ class Catalog:
             if plugin.error is None:
                 _locate(plugin, base, entry_points)
         notes = [*file.notes, *_settle_repeated(plugins, file, base, entry_points), *_drop_found_again(plugins)]
+        for plugin in plugins:
+            if plugin.entry is not None and not plugin.entry.where:
+                _check_found(plugin)
         with_code = [plugin for plugin in plugins if plugin.source is not None and plugin.error is None]
         unknown = [plugin for plugin in with_code if not _find_manifest(plugin, store)]
         missing = [plugin for plugin in unknown if plugin.state is PluginState.DISCOVERED]
@@ -169,8 +175,18 @@ def _entries(file: PluginsFile, entry_points: Mapping[str, Sequence[EntryPoint]]
         names.add(name)
     if file.entry_points == "all":
         found = [name for name in sorted(entry_points) if name not in names]
-        plugins.extend(CatalogPlugin(name, PluginEntry(name=name)) for name in found)
+        plugins.extend(CatalogPlugin(name, PluginEntry.model_construct(name=name)) for name in found)
     return plugins
+
+
+def _check_found(plugin: CatalogPlugin) -> None:
+    """Block what was found under a name that no entry may have: its packager may have written anything."""
+    try:
+        PluginEntry(name=plugin.name)
+    except ValidationError as error:
+        [problem] = problems(error, PluginEntry)
+        mend = 'give it an entry in plugins.json, with "name", "import" and "class"'
+        plugin.fail(PluginState.BLOCKED, CyreneError(problem.what, where=plugin.place, mend=mend), "check")
 
 
 def _refused(name: str, fault: CyreneError) -> CatalogPlugin:
@@ -215,7 +231,9 @@ def _drop_found_again(plugins: list[CatalogPlugin]) -> list[str]:
     """Take out an entry point that was found and that an entry of another name lists already."""
     notes = []
     listed = [plugin for plugin in plugins if plugin.source is not None and plugin.entry and plugin.entry.where]
-    for found in [plugin for plugin in plugins if plugin.source is not None and plugin not in listed]:
+    for found in [
+        plugin for plugin in plugins if plugin.source is not None and not (plugin.entry and plugin.entry.where)
+    ]:
         twin = next(
             (other for other in listed if other.source and found.source and found.source.same_as(other.source)), None
         )

@@ -138,6 +138,32 @@ def test_what_is_listed_and_found_is_one_plugin(load: Load, tmp_path: Path) -> N
     assert catalog.notes == ["'found' was found, and is listed as 'mine' already: the two are one"]
 
 
+def test_an_entry_point_may_have_any_name_and_only_its_plugin_is_blocked(load: Load, tmp_path: Path) -> None:
+    names = ["My Weather", "a.b", "../x", "", "好", "fine"]
+    lines = "".join(f"{name} = talker:Talker\n" for name in names)
+    info = tmp_path / "site" / "talk-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "entry_points.txt").write_text(f"[cyrene.plugins]\n{lines}", encoding="utf-8")
+    write_plugin(tmp_path, "talker")
+    sys.path.append(str(tmp_path / "plugins" / "talker"))
+    try:
+        catalog = load({"entry_points": "all"}, found=str(tmp_path / "site"))
+        listed = load(
+            {"plugins": [{"name": "mine", "import": "talker"}], "entry_points": "all"}, found=str(info.parent)
+        )
+    finally:
+        sys.path.remove(str(tmp_path / "plugins" / "talker"))
+
+    states = {name: plugin.state for name, plugin in catalog.plugins.items()}
+    assert states == dict.fromkeys(names, PluginState.BLOCKED) | {"fine": PluginState.DISCOVERED}
+    assert str(catalog.plugins["My Weather"].error) == (
+        "plugin 'My Weather': 'My Weather' is no plugin name\n"
+        "  where: entry point 'My Weather' of talk 1.0\n"
+        '  mend:  give it an entry in plugins.json, with "name", "import" and "class"'
+    )
+    assert list(listed.plugins) == ["mine"]
+
+
 def test_several_faults_of_one_entry_block_one_plugin(load: Load) -> None:
     catalog = load([{"name": "a", "runtim": "inline", "enabld": True}])
 
