@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -171,8 +172,8 @@ def _entries(file: PluginsFile, entry_points: Mapping[str, Sequence[EntryPoint]]
         plugins.append(CatalogPlugin(entry.name, entry, state))
     names = {plugin.name for plugin in plugins}
     for name, fault in file.faults_by_plugin().items():
-        plugins.append(_refused(name if name not in names else f"{name}#2", fault))
-        names.add(name)
+        plugins.append(_refused(_free(name, names), fault))
+        names.add(plugins[-1].name)
     if file.entry_points == "all":
         found = [name for name in sorted(entry_points) if name not in names]
         plugins.extend(CatalogPlugin(name, PluginEntry.model_construct(name=name)) for name in found)
@@ -187,6 +188,12 @@ def _check_found(plugin: CatalogPlugin) -> None:
         [problem] = problems(error, PluginEntry)
         mend = 'give it an entry in plugins.json, with "name", "import" and "class"'
         plugin.fail(PluginState.BLOCKED, CyreneError(problem.what, where=plugin.place, mend=mend), "check")
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """Return the name itself, or with a number the first that is not taken."""
+    numbered = (f"{name}#{number}" for number in itertools.count(2))
+    return next(free for free in itertools.chain([name], numbered) if free not in taken)
 
 
 def _refused(name: str, fault: CyreneError) -> CatalogPlugin:
@@ -210,9 +217,9 @@ def _settle_repeated(
 ) -> list[str]:
     """Merge an entry whose name was listed before, where both mean the same code; else refuse it."""
     notes = []
-    firsts = {plugin.name: plugin for plugin in plugins}
+    taken = {plugin.name: plugin for plugin in plugins}
     for entry in file.repeated:
-        first, second = firsts[entry.name], CatalogPlugin(f"{entry.name}#2", entry)
+        first, second = taken[entry.name], CatalogPlugin(_free(entry.name, taken), entry)
         _locate(second, base, entry_points)
         if first.source is not None and second.source is not None and first.source.same_as(second.source):
             places = f"{first.entry.where if first.entry else ''} and {entry.where}"
@@ -223,7 +230,9 @@ def _settle_repeated(
             " the second is not used"
         )
         mend = "remove one of the two, or give it another name"
-        plugins.append(_refused(second.name, CyreneError(what, plugin=entry.name, where=entry.where, mend=mend)))
+        refused = _refused(second.name, CyreneError(what, plugin=entry.name, where=entry.where, mend=mend))
+        plugins.append(refused)
+        taken[refused.name] = refused
     return notes
 
 

@@ -121,6 +121,19 @@ def test_another_source_under_the_same_name_is_refused_and_both_are_named(load: 
     )
 
 
+def test_of_a_name_listed_many_times_every_entry_is_told(load: Load, tmp_path: Path) -> None:
+    for name in ("talker", "other", "third"):
+        write_plugin(tmp_path, name)
+    others = [{"name": "talker", "path": f"plugins/{name}"} for name in ("other", "third")]
+
+    catalog = load([{"name": "talker"}, *others, {"name": "talker", "strcut": "X"}])
+
+    errors = {name: str(plugin.error) for name, plugin in catalog.plugins.items() if plugin.error}
+    assert sorted(errors) == ["talker#2", "talker#3", "talker#4"]
+    for place in ("/1", "/2", "/3/strcut"):
+        assert any(f", {place}\n" in error for error in errors.values())
+
+
 def test_what_is_listed_and_found_is_one_plugin(load: Load, tmp_path: Path) -> None:
     installed = tmp_path / "site"
     (installed / "talk-1.0.dist-info").mkdir(parents=True)
