@@ -38,7 +38,7 @@ MENDS = {
     ErrorKind.OVERLOADED: "call again later",
     ErrorKind.OUTPUT_INVALID: "the tool has to return a str, JSON, or a ToolResult: tell its author",
     ErrorKind.OUTPUT_TOO_LARGE: "ask for less, or let the tool return a part: at most 1 MiB",
-    ErrorKind.UNKNOWN_TOOL: "the plugin no longer has this tool: `cyrene reload`",
+    ErrorKind.UNKNOWN_TOOL: "the plugin no longer has this tool: start the host again",
 }
 
 
@@ -166,7 +166,7 @@ def attempt_failed(
     if fault.reason:
         mend = _usage(tool)
     elif fault.trace:
-        mend = "its author has to look: the log has the traceback under the error id"
+        mend = "its author has to look: the log has the traceback (`cyrene --debug` shows it)"
     else:
         mend = MENDS.get(fault.kind, "see the log under the error id")
     return CallFailedError(

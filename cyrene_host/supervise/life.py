@@ -96,10 +96,10 @@ class Life:
         cause = f": {self.error.what}" if self.error else ""
         raise CallFailedError(
             ErrorKind.PLUGIN_UNAVAILABLE,
-            f"it is {self.state}{cause}",
+            f"it {self.state.claim}{cause}",
             plugin=self.name,
             where=self.error.where if self.error else None,
-            mend=(self.error.mend if self.error else None) or "`cyrene health` tells more",
+            mend=(self.error.mend if self.error else None) or self.state.mend,
         )
 
     async def start(self) -> None:

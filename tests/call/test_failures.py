@@ -117,7 +117,7 @@ plugin 'faulty': tool 'hangs': no answer within 0.1 s
         """
 plugin 'faulty': tool 'raises': ValueError: bad value
   where: tool 'faulty.raises'
-  mend:  its author has to look: the log has the traceback under the error id""",
+  mend:  its author has to look: the log has the traceback (`cyrene --debug` shows it)""",
     ),
     "failure on purpose": (
         "faulty.raises",

@@ -132,7 +132,7 @@ async def test_stop_is_called_only_on_a_plugin_whose_init_ended(
     assert report.error.where.startswith(f"stage {stage} of 'bad' 1.0.0, plugins.json line 1, /0")
     assert good.success
     assert bad.error_kind == "plugin_unavailable"
-    assert "it is failed" in bad.error
+    assert "it has failed" in bad.error
     assert [line for line in log_of(file) if line.startswith("bad")] == log
 
 
