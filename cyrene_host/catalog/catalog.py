@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from cyrene_host.catalog.definitions import CatalogTool, tools_of, unknown_overrides
+from cyrene_host.catalog.demands import DemandError, check_demands, untrusted_inline
 from cyrene_host.catalog.dependencies import Needs, order_and_check
 from cyrene_host.catalog.entries import PluginEntry
 from cyrene_host.catalog.entry_points import EntryPoint
@@ -113,7 +114,8 @@ class Catalog:
         for plugin in plugins:
             if plugin.error is None:
                 _locate(plugin, base, entry_points)
-        notes = [*file.notes, *_settle_repeated(plugins, file, base, entry_points), *_drop_found_again(plugins)]
+        notes = [*file.notes, *filter(None, map(untrusted_inline, file.entries))]
+        notes += [*_settle_repeated(plugins, file, base, entry_points), *_drop_found_again(plugins)]
         for plugin in plugins:
             if plugin.entry is not None and not plugin.entry.where:
                 _check_found(plugin)
@@ -204,10 +206,11 @@ def _locate(plugin: CatalogPlugin, base: Path, entry_points: Mapping[str, Sequen
     entry = plugin.entry
     assert entry is not None
     try:
+        check_demands(entry)
         plugin.source = resolve_source(entry, base, entry_points)
         if entry.pin is not None:
             check_pin(plugin.source, plugin=plugin.name, version=entry.pin.version, sha256=entry.pin.sha256)
-    except SourceError as error:
+    except (DemandError, SourceError) as error:
         if entry.enabled:
             plugin.fail(PluginState.BLOCKED, error, "discover")
 
