@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cyrene_host.catalog.definitions import tools_of
+from cyrene_host.catalog.faults import FaultsError
 from cyrene_host.catalog.manifests import Manifest, drift, read_shipped
 from cyrene_host.catalog.secrets import SecretError, resolve
 from cyrene_host.cli.findings import Finding, config_findings, metadata_findings, name_findings, tool_findings
@@ -62,7 +63,8 @@ def _verdict(target: Target) -> _Verdict:
     record = target.record
     found: list[Finding] = []
     if record.error is not None:
-        found.append(_of_error(record.error))
+        error = record.error
+        found += map(_of_error, error.faults if isinstance(error, FaultsError) else (error,))
     live = None
     if record.source is not None:
         try:

@@ -355,3 +355,9 @@ def test_an_alias_that_another_tool_hides_is_an_error(greeter: Any, cyrene: Run)
         ("its alias 'say' is hidden by 'greeter.erase', so models see 'greet'", "tool 'greeter.greet'"),
         ("its alias 'say' is hidden by 'greeter.greet', so models see 'erase'", "tool 'greeter.erase'"),
     ]
+
+
+def test_every_fault_of_an_entry_is_told(greeter: Any, cyrene: Run) -> None:
+    greeter.list({"name": "greeter", "enabeld": True, "confg": {}})
+    (verdict,) = cyrene("check", "--json").document
+    assert [error["what"] for error in verdict["errors"]] == ["unknown key 'enabeld'", "unknown key 'confg'"]

@@ -312,6 +312,7 @@ def test_a_thread_that_hangs_does_not_keep_the_command_from_ending(trouble: Any)
 
 
 def test_a_tool_of_a_disabled_plugin_says_how_to_enable_it(greeter: Any, cyrene: Run) -> None:
+    cyrene("tools")  # describes the greeter once
     greeter.list({"name": "greeter", "enabled": False})
     ran = cyrene("call", "greet")
     assert (ran.code, ran.out) == (1, "")

@@ -65,12 +65,19 @@ def test_the_version_is_shown(cyrene: Run) -> None:
             "no such option: --jsn\n  where: command line, cyrene tools\n  mend:  did you mean '--json'?\n",
         ),
         (
+            ("call", "hello", "--value", "3"),
+            """no such option: --value
+  where: command line, cyrene call
+  mend:  `cyrene call --help` shows its use
+""",
+        ),
+        (
             ("manifest", "biuld"),
             "no such command 'biuld'\n  where: command line, cyrene manifest\n  mend:  did you mean 'build'?\n",
         ),
         (
             ("call",),
-            """missing argument 'name'
+            """missing argument 'NAME'
   where: command line, cyrene call
   mend:  `cyrene call --help` shows its use
 """,
