@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,7 +122,8 @@ class Catalog:
         with_code = [plugin for plugin in plugins if plugin.source is not None and plugin.error is None]
         unknown = [plugin for plugin in with_code if not _find_manifest(plugin, store)]
         missing = [plugin for plugin in unknown if plugin.state is PluginState.DISCOVERED]
-        _describe_all([plugin for plugin in missing if only is None or plugin.name == only], settings, store)
+        for part in [missing] if only is None else _needed(only, plugins, missing):
+            _describe_all(part, settings, store)
         for plugin in with_code:
             _check_versions(plugin)
         return cls(plugins, notes)
@@ -266,6 +267,25 @@ def _find_manifest(plugin: CatalogPlugin, store: ManifestStore) -> bool:
         return False
     plugin.describe(manifest)
     return True
+
+
+def _needed(
+    only: str, plugins: Sequence[CatalogPlugin], missing: Sequence[CatalogPlugin]
+) -> Iterator[list[CatalogPlugin]]:
+    """Yield those of the missing that a plugin needs, itself first; the caller describes each part before the next.
+
+    Any plugin may be meant by a name that is no entry's: then all are needed.
+    """
+    by_name = {plugin.name: plugin for plugin in plugins}
+    wanted, seen = {only}, set[str]()
+    while wanted - seen:
+        if not wanted <= by_name.keys():
+            yield [plugin for plugin in missing if plugin.name not in seen]
+            return
+        yield [plugin for plugin in missing if plugin.name in wanted - seen]
+        seen |= wanted
+        described = [manifest for name in seen if (manifest := by_name[name].manifest)]
+        wanted = {dependency for manifest in described for dependency in manifest.metadata.dependencies}
 
 
 def _describe_all(plugins: Sequence[CatalogPlugin], settings: Settings, store: ManifestStore) -> None:

@@ -43,20 +43,20 @@ Load = Callable[..., Catalog]
 def load(tmp_path: Path) -> Load:
     """Return a function that writes plugins.json and loads the catalog of it."""
 
-    def load(entries: Any, *, found: str | None = None) -> Catalog:
+    def load(entries: Any, *, found: str | None = None, only: str | None = None) -> Catalog:
         file = tmp_path / "plugins.json"
         file.write_text(json.dumps(entries))
         file.chmod(0o600)
         paths = [found] if found else []
-        return load_file(read_plugins_file(file), tmp_path, paths)
+        return load_file(read_plugins_file(file), tmp_path, paths, only)
 
     return load
 
 
-def load_file(file: PluginsFile, folder: Path, paths: list[str]) -> Catalog:
+def load_file(file: PluginsFile, folder: Path, paths: list[str], only: str | None) -> Catalog:
     settings = read_settings(None, {}, {"host.state_dir": str(folder / "state")})
     store = ManifestStore(settings.state_folder())
-    return Catalog.load(file, settings, entry_points=read_entry_points(paths).plugins, store=store)
+    return Catalog.load(file, settings, entry_points=read_entry_points(paths).plugins, store=store, only=only)
 
 
 def write_plugin(folder: Path, name: str, *, metadata_name: str = "", more: str = "", module: str = "") -> Path:
@@ -233,6 +233,29 @@ def test_a_disabled_dependency_is_known_by_its_own_name_too(load: Load, tmp_path
     error = catalog.plugins["upper"].error
     assert error is not None
     assert error.what == "it needs the plugin 'foundation', which is disabled"
+
+
+def test_one_plugin_is_described_with_all_that_it_needs_and_nothing_else(load: Load, tmp_path: Path) -> None:
+    write_plugin(tmp_path, "user", more=", dependencies={'middle': ''}")
+    write_plugin(tmp_path, "middle", more=", dependencies={'bottom': '>=2'}")
+    bottom = write_plugin(tmp_path, "bottom")
+    other = write_plugin(tmp_path, "other")
+
+    plugins = load([{"name": name} for name in ("user", "middle", "bottom", "other")], only="user").plugins
+
+    assert plugins["user"].state is plugins["middle"].state is PluginState.INCOMPATIBLE
+    assert plugins["middle"].error
+    assert plugins["middle"].error.what == "it needs the plugin 'bottom' >=2, but the version here is 1.0.0"
+    assert (imports_of(bottom), imports_of(other)) == (1, 0)
+
+
+def test_for_a_dependency_that_is_no_entry_s_name_all_are_described(load: Load, tmp_path: Path) -> None:
+    write_plugin(tmp_path, "user", more=", dependencies={'calls-itself-so': ''}")
+    write_plugin(tmp_path, "other", metadata_name="calls-itself-so")
+
+    catalog = load([{"name": "user"}, {"name": "other"}], only="user")
+
+    assert catalog.order == ["other", "user"]
 
 
 def test_a_version_that_is_none_makes_the_plugin_incompatible(load: Load, tmp_path: Path) -> None:
