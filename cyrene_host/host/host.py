@@ -31,7 +31,6 @@ from cyrene_host.host.tools import Tools
 from cyrene_host.host.views import PluginReport
 from cyrene_host.supervise.life import Life, Surroundings
 from cyrene_host.supervise.supervisor import Supervisor
-from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.protocols import PluginConfig
 from cyrene_sdk.types import ToolResult
 
@@ -136,7 +135,7 @@ class Host:
         if self._start == "all":
             try:
                 await self._supervisor.start_all()
-            except CyreneError:
+            except BaseException:  # cancelled, too: `async with` does not close what it did not open
                 await self._close()
                 raise
 

@@ -8,6 +8,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import anyio
+
 from cyrene_host.call.admission import Admission
 from cyrene_host.catalog.catalog import CatalogPlugin
 from cyrene_host.catalog.entries import Limits
@@ -103,7 +105,10 @@ class Life:
         )
 
     async def start(self) -> None:
-        """Go through load, init, start and tools; on failure undo what was done and be `failed`."""
+        """Go through load, init, start and tools; on failure undo what was done and be `failed`.
+
+        Cancelled, it undoes what was done and is `stopped`.
+        """
         if self.state is not PluginState.DISCOVERED:
             return
         await self._become(PluginState.STARTING, "it is wanted")
@@ -111,6 +116,11 @@ class Life:
             await self._go_through_stages()
         except StageError as failure:
             await self._undo(failure)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await self._release(self.limits.stop_s)
+                await self._become(PluginState.STOPPED, "the host ends")
+            raise
         else:
             self.runtime = self._place
             self.last_healthy = time.time()

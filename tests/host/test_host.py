@@ -348,6 +348,22 @@ async def test_live_definitions_replace_the_manifest_with_a_note(plugins_json: W
     assert again.notes == ()
 
 
+async def test_a_host_that_is_cancelled_while_it_opens_stops_what_it_began(plugins_json: Write, tmp_path: Path) -> None:
+    cancel = "import asyncio; [t for t in asyncio.all_tasks() if t.get_name() == 'opener'][0].cancel()"
+    slow = living("slow", {"quick": ""}, start=f"{cancel}; await asyncio.Event().wait()")
+    slow = slow.replace("def start", "async def start")
+    file = plugins_json([{"name": "slow"}, {"name": "quick"}], slow=slow, quick=living("quick"))
+
+    tasks = asyncio.all_tasks()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(Host.open(file).__aenter__(), name="opener")
+
+    log = (tmp_path / "plugins" / "log").read_text().splitlines()
+    assert log == ["quick init", "quick start", "slow init", "slow start", "slow stop", "quick stop"]
+    assert asyncio.all_tasks() == tasks
+
+
 async def test_a_function_of_the_program_is_a_tool_like_any_other(plugins_json: Write) -> None:
     async def double(number: int) -> int:
         """Double a number."""
