@@ -55,10 +55,14 @@ def schema_unusable(tool: CallableTool) -> CallFailedError:
 
 
 def arguments_do_not_fit(tool: CallableTool, reason: str, faults: Sequence[str]) -> CallFailedError:
-    """The arguments are refused by the gate or by the schema; the tool's code was not entered."""
+    """The arguments are refused by the gate or by the schema; the tool's code was not entered.
+
+    Several faults have a line each.
+    """
+    told = f" {faults[0]}" if len(faults) == 1 else "".join(f"\n    {fault}" for fault in faults)
     return CallFailedError(
         ErrorKind.INVALID_ARGUMENTS,
-        f"the arguments of '{tool.name}' do not fit: {'; '.join(faults)}",
+        f"the arguments of '{tool.name}' do not fit:{told}",
         plugin=tool.provider.name,
         where=f"tool '{tool.id}', arguments",
         mend=_usage(tool),
@@ -68,7 +72,7 @@ def arguments_do_not_fit(tool: CallableTool, reason: str, faults: Sequence[str])
 
 def returns_do_not_fit(tool: CallableTool, faults: Iterable[SchemaFault]) -> CallFailedError:
     """The tool's data breaks the schema that it promised."""
-    told = "; ".join(f"{fault.path or '/'}: {fault.message}" for fault in faults)
+    told = "; ".join(map(str, faults))
     return CallFailedError(
         ErrorKind.OUTPUT_INVALID,
         f"the result of '{tool.name}' does not fit its own 'returns': {told}",

@@ -173,7 +173,7 @@ class Pipeline:
             return checked
         checked, call.notes = coerce(tool.schema.enforced, checked, secret=tool.secret_arguments)
         if faults := tool.schema.faults(checked):
-            raise arguments_do_not_fit(tool, "schema", [f"{fault.path or '/'}: {fault.message}" for fault in faults])
+            raise arguments_do_not_fit(tool, "schema", [str(fault) for fault in faults])
         return checked
 
     async def _ready(self, call: _Call, tool: CallableTool) -> ToolRuntime:

@@ -205,7 +205,7 @@ class Life:
                 f"its config_schema cannot be used: {error.what}", stage="init", mend=error.mend
             ) from error
         if faults:
-            told = "; ".join(f"{fault.path or '/'}: {fault.message}" for fault in faults)
+            told = "; ".join(map(str, faults))
             raise StageError(
                 f"the configuration does not fit: {told}",
                 stage="init",

@@ -43,7 +43,9 @@ there is no tool 'faulty.promisses'
         {"how": 3},
         {},
         """
-plugin 'faulty': the arguments of 'works_at_last' do not fit: /how: …; /: the key 'fails' is missing
+plugin 'faulty': the arguments of 'works_at_last' do not fit:
+    /how: …
+    the key 'fails' is missing
   where: tool 'faulty.works_at_last', arguments
   mend:  arguments of 'works_at_last': fails, how?""",
     ),
