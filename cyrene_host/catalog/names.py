@@ -101,7 +101,10 @@ def _claims(tool: NamedTool) -> Iterable[tuple[int, str]]:
 
 
 def _qualified(tool: NamedTool) -> str:
-    return _offerable(f"{tool.plugin}__{tool.name}")
+    """`<plugin>__<tool>`, with a digest where another plugin's tool could be spelt so: none can rename it by coming."""
+    name = f"{tool.plugin}__{tool.name}"
+    is_told_apart = name.index("__") == len(tool.plugin)
+    return _offerable(name) if is_told_apart else _digested(_ODD.sub("_", name), tool.id)
 
 
 def _offerable(name: str) -> str:
