@@ -80,6 +80,12 @@ def test_a_new_plugin_works_at_once(name: str, workshop: Any, cyrene: Run) -> No
     assert cyrene("call", tool["id"], "text=one two three").out == "3 words\n"
 
 
+def test_a_first_plugin_is_told_of_as_a_whole_plugins_json(workshop: Any, cyrene: Run) -> None:
+    assert '  write a plugins.json:  [{"name": "weather"}]\n' in cyrene("new", "weather").out
+    workshop.list("weather")
+    assert '  add to the list of plugins.json:  {"name": "tides"}\n' in cyrene("new", "tides").out
+
+
 def test_the_tests_of_a_new_plugin_pass(workshop: Any, cyrene: Run) -> None:
     cyrene("new", "weather", "--dir", "elsewhere")
     folder = workshop.folder / "elsewhere" / "weather"
