@@ -139,12 +139,15 @@ def _lines(verdict: _Verdict) -> Iterator[str]:
     manifest = verdict.manifest
     tools = ", ".join(tool.name for tool in manifest.tools) if manifest else ""
     yield f"{verdict.plugin} {manifest.metadata.version if manifest else ''}".rstrip() + (f": {tools}" if tools else "")
+    places: dict[tuple[str, str, str], list[str]] = {}
     for finding in (*verdict.errors, *verdict.warnings):
-        yield f"  {finding.level}: {finding.what}"
-        if finding.where:
-            yield f"    where: {finding.where}"
-        if finding.mend:
-            yield f"    mend:  {finding.mend}"
+        places.setdefault((finding.level, finding.what, finding.mend), []).append(finding.where)
+    for (level, what, mend), where in places.items():
+        yield f"  {level}: {what}"
+        if any(where):
+            yield f"    where: {'; '.join(where)}"
+        if mend:
+            yield f"    mend:  {mend}"
 
 
 def _many(count: int, what: str) -> str:

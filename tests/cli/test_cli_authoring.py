@@ -65,6 +65,24 @@ MESSY = """
 """
 
 
+BARE = """
+from cyrene_sdk import BasePlugin, PluginMetadata, tool
+
+class Bare(BasePlugin):
+    meta = PluginMetadata(name="bare", version="1.0.0", description="Does two things.")
+
+    @tool(danger_level="low", read_only=True)
+    def one(self) -> str:
+        "Do one thing. Call it when asked."
+        return "1"
+
+    @tool(danger_level="low", read_only=True)
+    def two(self) -> str:
+        "Do another thing. Call it when asked."
+        return "2"
+"""
+
+
 @pytest.mark.parametrize("name", ["weather", "my-weather", "7up", "a_b-c"])
 def test_a_new_plugin_works_at_once(name: str, workshop: Any, cyrene: Run) -> None:
     made = cyrene("new", name)
@@ -172,6 +190,14 @@ def test_what_was_found_is_written_for_people_with_place_and_mend(workshop: Any,
     assert ran.code == 1
     assert "  error: 'one' is no version\n    where: metadata, version\n    mend:  write it like" in ran.out
     assert ran.out.splitlines()[-1].startswith("1 plugin: ")
+
+
+def test_what_several_tools_lack_is_written_once_with_all_places(workshop: Any, cyrene: Run) -> None:
+    workshop.plugin("bare", BARE)
+    workshop.list("bare")
+    out = cyrene("check", "bare").out
+    assert out.count("it has no triggers") == 1
+    assert "  warning: it has no triggers\n    where: tool 'one'; tool 'two'\n    mend: " in out
 
 
 def test_code_that_cannot_be_imported_is_an_error_with_its_line(workshop: Any, cyrene: Run) -> None:
