@@ -13,6 +13,7 @@ import pytest
 from cyrene_host import Host, HostStateError
 from cyrene_host.catalog.plugins_file import PluginsFileError
 from cyrene_host.supervise.supervisor import StartAbortedError
+from cyrene_sdk import DefinitionError
 
 Write = Callable[..., Path]
 
@@ -413,6 +414,20 @@ async def test_a_function_that_takes_a_tool_s_short_name_makes_it_mean_two(plugi
     assert "means several tools" in after.error
     assert by_id.success
     assert own.output == "own"
+
+
+async def test_a_function_does_not_take_the_place_of_a_plugin_s_tool(plugins_json: Write) -> None:
+    async with Host.open(plugins_json([{"name": "app", "trust": "full"}], app=living("app"))) as host:
+        with pytest.raises(DefinitionError) as refused:
+            host.tools.register(lambda: "own", name="app_do")
+        result = await host.call("app.app_do")
+
+    assert result.output == "done by app"
+    assert str(refused.value) == (
+        "the tool 'app.app_do' would be one of the plugin 'app'\n"
+        "  where: plugins.json line 1, /0\n"
+        "  mend:  give the plugin another name: 'app' stands before the program's own tools"
+    )
 
 
 async def test_an_untyped_function_is_refused_when_it_is_registered(plugins_json: Write) -> None:
