@@ -86,15 +86,19 @@ def resolve_source(entry: PluginEntry, base: Path, entry_points: _Found) -> Sour
         SourceError: nothing there, several candidates, or a folder outside `base`.
     """
     python = base / entry.python if entry.python is not None else None
-    search = None if python is None else package_folders(python)
-    if search is not None:
-        entry_points = read_entry_points(search).plugins
-    if entry.path is not None:
-        source = _from_folder(entry, _inside(entry, base, entry.path))
-    elif entry.import_ is not None:
-        source = _from_import(entry, base, entry_points, search)
-    else:
-        source = _from_name(entry, base, entry_points, search)
+    try:
+        search = None if python is None else package_folders(python)
+        if search is not None:
+            entry_points = read_entry_points(search).plugins
+        if entry.path is not None:
+            source = _from_folder(entry, _inside(entry, base, entry.path))
+        elif entry.import_ is not None:
+            source = _from_import(entry, base, entry_points, search)
+        else:
+            source = _from_name(entry, base, entry_points, search)
+    except OSError as error:
+        what = f"its code cannot be looked for: {error.strerror or error}: '{str(error.filename)[:80]}'"
+        raise _error(entry, what, "correct the path, or who may read it") from error
     return replace(source, python=python)
 
 

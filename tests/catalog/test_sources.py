@@ -172,6 +172,14 @@ def test_an_import_is_refused_with_the_nearest_module_of_its_own_folder(tmp_path
     assert raised.value.mend.startswith("did you mean 'cyrene_weather'? ")
 
 
+def test_a_path_that_the_system_refuses_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SourceError) as raised:
+        resolve_source(_entry(name="w", path="x" * 5000), tmp_path, {})
+
+    assert raised.value.what.startswith(f"its code cannot be looked for: File name too long: '{tmp_path}")
+    assert raised.value.mend == "correct the path, or who may read it"
+
+
 def test_an_import_that_is_nowhere_is_refused_with_the_nearest_module(tmp_path: Path, site: Path) -> None:
     _install(site, "cyrene_weather", "weather = cyrene_weather:Weather")
     (tmp_path / "plugins/w").mkdir(parents=True)
