@@ -136,12 +136,13 @@ class Life:
             await self._become(PluginState.STOPPED, "stop ended")
 
     async def check(self) -> None:
-        """Ask a started plugin for its health; one that is not well is `degraded`."""
+        """Ask a started plugin for its health; one that is ill, or whose given-up calls still run, is `degraded`."""
         if self.runtime is None:
             return
         started = time.monotonic()
         try:
             await self.runtime.health(self.limits.health_timeout_s)
+            self._check_abandoned()
         except StageError as failure:
             self._blame(failure)
             if self.state is not PluginState.DEGRADED:
@@ -152,6 +153,14 @@ class Life:
                 self.error = None
                 await self._become(PluginState.STARTED, "its health check passes again")
         self.stage_s["health"] = time.monotonic() - started
+
+    def _check_abandoned(self) -> None:
+        if self.abandoned:
+            raise StageError(
+                f"calls that were given up still run inside the host: {self.abandoned}",
+                stage="health",
+                mend="let the tool end when it is cancelled; what does not ends only with the host",
+            )
 
     async def refuse(self, cause: CyreneError) -> None:
         """Be incompatible because of a plugin that this one needs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,27 @@ async def test_a_stop_that_raises_leaves_the_others_stopped(
     states = {report.name: report.state.value for report in host.plugins.list()}
     assert states == {"one": "stopped", "two": "stopping", "three": "stopped"}
     assert "plugin 'two': 'stop' raised ValueError: stuck" in caplog.text
+
+
+async def test_a_plugin_is_degraded_while_a_given_up_call_of_it_runs(plugins_json: Write) -> None:
+    stuck = living("stuck").replace("LOG =", "import threading\n    END = threading.Event()\n    LOG =", 1)
+    stuck = stuck.replace("async def stuck_do", "def stuck_do").replace('return "done', 'END.wait(10); return "done')
+
+    async with Host.open(plugins_json([{"name": "stuck"}], stuck=stuck)) as host:
+        result = await host.call("stuck.stuck_do", deadline_s=0.05)
+        [during] = await host.health()
+        still_called = await host.call("stuck.stuck_do", {"no": 1})
+        sys.modules["stuck"].END.set()
+        async with asyncio.timeout(10):
+            while (after := (await host.health())[0]).state == "degraded":
+                assert after.abandoned == 1
+
+    assert result.error_kind == "timeout"
+    assert (during.state, during.is_well) == ("degraded", False)
+    assert during.error
+    assert during.error.what == "calls that were given up still run inside the host: 1"
+    assert still_called.error_kind == "invalid_arguments"
+    assert (after.state, after.error) == ("started", None)
 
 
 async def test_health_tells_a_degraded_plugin_and_its_recovery(plugins_json: Write) -> None:
