@@ -199,6 +199,14 @@ def test_a_command_line_that_is_no_text_is_refused_and_not_a_crash(greeter: Any)
     assert b"Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize("closed", ["1", "2", "0"])
+def test_a_stream_that_is_closed_from_the_start_is_done_without(closed: str, tmp_path: Path) -> None:
+    script = f'"$0" -m cyrene_host.cli --version {closed}>&-'
+    ended = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, check=False, cwd=tmp_path)
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 def test_the_page_of_the_commands_has_a_heading_for_each() -> None:
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
     headings = set(re.findall(r"^## `cyrene (\w+)", page, re.MULTILINE))
