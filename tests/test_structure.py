@@ -61,6 +61,7 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
         "cyrene_host.catalog.settings",
         "platformdirs",
     ): "start-up: only a host without a state_dir of its own asks for it",
+    ("cyrene_host.catalog.versions", "packaging.specifiers"): "start-up: only a plugin that names a range needs it",
 }
 
 # module: why it is over 300 lines of code.

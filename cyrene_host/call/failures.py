@@ -40,7 +40,7 @@ MENDS = {
     ErrorKind.RESOURCE_EXCEEDED: "ask for less, or let the operator raise the limit in the entry",
     ErrorKind.OUTPUT_INVALID: "the tool has to return a str, JSON, or a ToolResult: tell its author",
     ErrorKind.OUTPUT_TOO_LARGE: "ask for less, or let the tool return a part: at most 1 MiB",
-    ErrorKind.UNKNOWN_TOOL: "the plugin no longer has this tool: `cyrene reload`",
+    ErrorKind.UNKNOWN_TOOL: "the plugin no longer has this tool: start the host again",
 }
 
 
@@ -57,10 +57,14 @@ def schema_unusable(tool: CallableTool) -> CallFailedError:
 
 
 def arguments_do_not_fit(tool: CallableTool, reason: str, faults: Sequence[str]) -> CallFailedError:
-    """The arguments are refused by the gate or by the schema; the tool's code was not entered."""
+    """The arguments are refused by the gate or by the schema; the tool's code was not entered.
+
+    Several faults have a line each.
+    """
+    told = f" {faults[0]}" if len(faults) == 1 else "".join(f"\n    {fault}" for fault in faults)
     return CallFailedError(
         ErrorKind.INVALID_ARGUMENTS,
-        f"the arguments of '{tool.name}' do not fit: {'; '.join(faults)}",
+        f"the arguments of '{tool.name}' do not fit:{told}",
         plugin=tool.provider.name,
         where=f"tool '{tool.id}', arguments",
         mend=_usage(tool),
@@ -70,7 +74,7 @@ def arguments_do_not_fit(tool: CallableTool, reason: str, faults: Sequence[str])
 
 def returns_do_not_fit(tool: CallableTool, faults: Iterable[SchemaFault]) -> CallFailedError:
     """The tool's data breaks the schema that it promised."""
-    told = "; ".join(f"{fault.path or '/'}: {fault.message}" for fault in faults)
+    told = "; ".join(map(str, faults))
     return CallFailedError(
         ErrorKind.OUTPUT_INVALID,
         f"the result of '{tool.name}' does not fit its own 'returns': {told}",
@@ -168,7 +172,7 @@ def attempt_failed(
     if fault.reason:
         mend = _usage(tool)
     elif fault.trace and fault.kind is not ErrorKind.RESOURCE_EXCEEDED:
-        mend = "its author has to look: the log has the traceback under the error id"
+        mend = "its author has to look: the log has the traceback (`cyrene --debug` shows it)"
     else:
         mend = MENDS.get(fault.kind, "see the log under the error id")
     return CallFailedError(

@@ -173,7 +173,7 @@ class Pipeline:
             return checked
         checked, call.notes = coerce(tool.schema.enforced, checked, secret=tool.secret_arguments)
         if faults := tool.schema.faults(checked):
-            raise arguments_do_not_fit(tool, "schema", [f"{fault.path or '/'}: {fault.message}" for fault in faults])
+            raise arguments_do_not_fit(tool, "schema", [str(fault) for fault in faults])
         return checked
 
     async def _ready(self, call: _Call, tool: CallableTool) -> ToolRuntime:
@@ -189,10 +189,7 @@ class Pipeline:
         if tool.decision == "deny":
             raise not_permitted(tool, "the policy denies calls of this danger")
         runtime = tool.provider.runtime or await self._ready(call, tool)
-        limit_s = self._limit_s(call, tool)
-        fault = await runtime.validate(tool.name, _copied(arguments), _current(call, limit_s), limit_s)
-        if fault is not None:
-            raise attempt_failed(tool, fault, attempt=0, of=0, acted=False, retryable=False)
+        await self._agreed(call, tool, arguments, runtime)
         if self._approver is None:
             raise closed_without_approver(tool)
         asked = time.monotonic()
@@ -200,6 +197,19 @@ class Pipeline:
         if call.deadline is not None:
             call.deadline += time.monotonic() - asked
         return runtime
+
+    async def _agreed(self, call: _Call, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime) -> None:
+        """Run the tool's own `validate` alone, in one of the plugin's places."""
+        admission = tool.provider.admission
+        if not admission.take():
+            await self._queue(call, tool)
+        try:
+            limit_s = self._limit_s(call, tool)
+            fault = await runtime.validate(tool.name, _copied(arguments), _current(call, limit_s), limit_s)
+        finally:
+            admission.leave()
+        if fault is not None:
+            raise attempt_failed(tool, fault, attempt=0, of=0, acted=False, retryable=False)
 
     async def _ask(self, approver: Approver, call: _Call, tool: CallableTool, arguments: dict[str, Any]) -> None:
         request = ApprovalRequest(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from cyrene_host.catalog.definitions import CatalogTool, tools_of, unknown_overrides
+from cyrene_host.catalog.demands import DemandError, check_demands, untrusted_inline
 from cyrene_host.catalog.dependencies import Needs, order_and_check
 from cyrene_host.catalog.entries import PluginEntry
 from cyrene_host.catalog.entry_points import EntryPoint
@@ -21,6 +25,7 @@ from cyrene_host.catalog.probe import ProbeError, probe
 from cyrene_host.catalog.settings import Settings, limits_for
 from cyrene_host.catalog.sources import Source, SourceError, resolve_source
 from cyrene_host.catalog.state import PluginState
+from cyrene_host.catalog.tables import problems
 from cyrene_host.catalog.versions import VersionError, parse_version
 from cyrene_host.version import __version__
 from cyrene_sdk.errors import CyreneError
@@ -113,11 +118,16 @@ class Catalog:
         for plugin in plugins:
             if plugin.error is None:
                 _locate(plugin, base, entry_points)
-        notes = [*file.notes, *_settle_repeated(plugins, file, base, entry_points), *_drop_found_again(plugins)]
+        notes = [*file.notes, *filter(None, map(untrusted_inline, file.entries))]
+        notes += [*_settle_repeated(plugins, file, base, entry_points), *_drop_found_again(plugins)]
+        for plugin in plugins:
+            if plugin.entry is not None and not plugin.entry.where:
+                _check_found(plugin)
         with_code = [plugin for plugin in plugins if plugin.source is not None and plugin.error is None]
         unknown = [plugin for plugin in with_code if not _find_manifest(plugin, store)]
         missing = [plugin for plugin in unknown if plugin.state is PluginState.DISCOVERED]
-        _describe_all([plugin for plugin in missing if only is None or plugin.name == only], settings, store)
+        for part in [missing] if only is None else _needed(only, plugins, missing):
+            _describe_all(part, settings, store)
         for plugin in with_code:
             _check_versions(plugin)
         return cls(plugins, notes)
@@ -168,11 +178,11 @@ def _entries(
     plugins = [_switched(entry, switches.get(entry.name)) for entry in file.entries]
     names = {plugin.name for plugin in plugins}
     for name, fault in file.faults_by_plugin().items():
-        plugins.append(_refused(name if name not in names else f"{name}#2", fault))
-        names.add(name)
+        plugins.append(_refused(_free(name, names), fault))
+        names.add(plugins[-1].name)
     if file.entry_points == "all":
         found = [name for name in sorted(entry_points) if name not in names]
-        plugins += [_switched(PluginEntry(name=name), switches.get(name)) for name in found]
+        plugins += [_switched(PluginEntry.model_construct(name=name), switches.get(name)) for name in found]
     return plugins
 
 
@@ -180,6 +190,22 @@ def _switched(entry: PluginEntry, switch: bool | None) -> CatalogPlugin:
     is_on = entry.enabled if switch is None else switch
     state = PluginState.DISCOVERED if is_on else PluginState.DISABLED
     return CatalogPlugin(entry.name, entry, state, switched=switch)
+
+
+def _check_found(plugin: CatalogPlugin) -> None:
+    """Block what was found under a name that no entry may have: its packager may have written anything."""
+    try:
+        PluginEntry(name=plugin.name)
+    except ValidationError as error:
+        [problem] = problems(error, PluginEntry)
+        mend = 'give it an entry in plugins.json, with "name", "import" and "class"'
+        plugin.fail(PluginState.BLOCKED, CyreneError(problem.what, where=plugin.place, mend=mend), "check")
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """Return the name itself, or with a number the first that is not taken."""
+    numbered = (f"{name}#{number}" for number in itertools.count(2))
+    return next(free for free in itertools.chain([name], numbered) if free not in taken)
 
 
 def _refused(name: str, fault: CyreneError) -> CatalogPlugin:
@@ -190,10 +216,11 @@ def _locate(plugin: CatalogPlugin, base: Path, entry_points: Mapping[str, Sequen
     entry = plugin.entry
     assert entry is not None
     try:
+        check_demands(entry)
         plugin.source = resolve_source(entry, base, entry_points)
         if entry.pin is not None:
             check_pin(plugin.source, plugin=plugin.name, version=entry.pin.version, sha256=entry.pin.sha256)
-    except SourceError as error:
+    except (DemandError, SourceError) as error:
         if plugin.state is not PluginState.DISABLED:
             plugin.fail(PluginState.BLOCKED, error, "discover")
 
@@ -203,9 +230,9 @@ def _settle_repeated(
 ) -> list[str]:
     """Merge an entry whose name was listed before, where both mean the same code; else refuse it."""
     notes = []
-    firsts = {plugin.name: plugin for plugin in plugins}
+    taken = {plugin.name: plugin for plugin in plugins}
     for entry in file.repeated:
-        first, second = firsts[entry.name], CatalogPlugin(f"{entry.name}#2", entry)
+        first, second = taken[entry.name], CatalogPlugin(_free(entry.name, taken), entry)
         _locate(second, base, entry_points)
         if first.source is not None and second.source is not None and first.source.same_as(second.source):
             places = f"{first.entry.where if first.entry else ''} and {entry.where}"
@@ -216,7 +243,9 @@ def _settle_repeated(
             " the second is not used"
         )
         mend = "remove one of the two, or give it another name"
-        plugins.append(_refused(second.name, CyreneError(what, plugin=entry.name, where=entry.where, mend=mend)))
+        refused = _refused(second.name, CyreneError(what, plugin=entry.name, where=entry.where, mend=mend))
+        plugins.append(refused)
+        taken[refused.name] = refused
     return notes
 
 
@@ -224,7 +253,9 @@ def _drop_found_again(plugins: list[CatalogPlugin]) -> list[str]:
     """Take out an entry point that was found and that an entry of another name lists already."""
     notes = []
     listed = [plugin for plugin in plugins if plugin.source is not None and plugin.entry and plugin.entry.where]
-    for found in [plugin for plugin in plugins if plugin.source is not None and plugin not in listed]:
+    for found in [
+        plugin for plugin in plugins if plugin.source is not None and not (plugin.entry and plugin.entry.where)
+    ]:
         twin = next(
             (other for other in listed if other.source and found.source and found.source.same_as(other.source)), None
         )
@@ -245,6 +276,25 @@ def _find_manifest(plugin: CatalogPlugin, store: ManifestStore) -> bool:
         return False
     plugin.describe(manifest)
     return True
+
+
+def _needed(
+    only: str, plugins: Sequence[CatalogPlugin], missing: Sequence[CatalogPlugin]
+) -> Iterator[list[CatalogPlugin]]:
+    """Yield those of the missing that a plugin needs, itself first; the caller describes each part before the next.
+
+    Any plugin may be meant by a name that is no entry's: then all are needed.
+    """
+    by_name = {plugin.name: plugin for plugin in plugins}
+    wanted, seen = {only}, set[str]()
+    while wanted - seen:
+        if not wanted <= by_name.keys():
+            yield [plugin for plugin in missing if plugin.name not in seen]
+            return
+        yield [plugin for plugin in missing if plugin.name in wanted - seen]
+        seen |= wanted
+        described = [manifest for name in seen if (manifest := by_name[name].manifest)]
+        wanted = {dependency for manifest in described for dependency in manifest.metadata.dependencies}
 
 
 def _describe_all(plugins: Sequence[CatalogPlugin], settings: Settings, store: ManifestStore) -> None:

@@ -15,6 +15,7 @@ NameMode = Literal["short", "qualified"]
 
 LONGEST = 64
 DIGEST_CHARS = 6
+_UNCLAIMED: tuple[int, set[str]] = (6, set())
 _ODD = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -43,12 +44,21 @@ class ToolNames:
     """
 
     def __init__(self, tools: Iterable[NamedTool]) -> None:
-        self._tools = {tool.id: tool for tool in tools}
-        self._meanings: dict[str, dict[int, set[str]]] = {}
-        for tool in self._tools.values():
-            for claim, spellings in enumerate(_claims(tool)):
-                for spelling in spellings:
-                    self._meanings.setdefault(spelling, {}).setdefault(claim, set()).add(tool.id)
+        self._tools: dict[str, NamedTool] = {}
+        # By spelling: the rank of the strongest claim on it, and the ids of the tools that make this claim.
+        self._claims: dict[str, tuple[int, set[str]]] = {}
+        for tool in {tool.id: tool for tool in tools}.values():
+            self.add(tool)
+
+    def add(self, tool: NamedTool) -> None:
+        """Add a tool whose id is not there yet."""
+        self._tools[tool.id] = tool
+        for rank, spelling in _claims(tool):
+            strongest, ids = self._claims.get(spelling, _UNCLAIMED)
+            if rank < strongest:
+                self._claims[spelling] = (rank, {tool.id})
+            elif rank == strongest:
+                ids.add(tool.id)
 
     def offered(self, tool_id: str, mode: NameMode = "short") -> str:
         """Return the name that models see for a tool id."""
@@ -61,36 +71,40 @@ class ToolNames:
 
     def resolve(self, spelling: str) -> str | None:
         """Return the tool id that a spelling means; None where it means no tool or several."""
-        meanings = self.meanings(spelling)
-        return meanings[0] if len(meanings) == 1 else None
+        _, ids = self._claims.get(spelling, _UNCLAIMED)
+        return next(iter(ids)) if len(ids) == 1 else None
 
     def meanings(self, spelling: str) -> list[str]:
         """Return the ids of all tools that a spelling could mean, sorted."""
-        claims = self._meanings.get(spelling)
-        return sorted(claims[min(claims)]) if claims else []
+        _, ids = self._claims.get(spelling, _UNCLAIMED)
+        return sorted(ids)
 
     def near(self, spelling: str) -> list[str]:
         """Return the ids of up to three tools with a spelling that looks like this one."""
-        found = difflib.get_close_matches(spelling, self._meanings, n=6, cutoff=0.6)
+        found = difflib.get_close_matches(spelling, self._claims, n=6, cutoff=0.6)
         return list(dict.fromkeys(self.meanings(name)[0] for name in found))[:3]
 
 
-def _claims(tool: NamedTool) -> Iterable[tuple[str, ...]]:
-    """The spellings of a tool, the strongest claim first; an empty one is none."""
+def _claims(tool: NamedTool) -> Iterable[tuple[int, str]]:
+    """The spellings of a tool, each with the rank of its claim: 0 is the strongest."""
     qualified = _qualified(tool)
     claims = (
-        (tool.id,),
-        (_digested(qualified, tool.id),),
-        (tool.alias,),
-        (qualified,),
-        (tool.name, _offerable(tool.name)),
-        (tool.definition_id,),
+        (0, tool.id),
+        (1, _digested(qualified, tool.id)),
+        (2, tool.alias),
+        (3, qualified),
+        (4, tool.name),
+        (4, _offerable(tool.name)),
+        (5, tool.definition_id),
     )
-    return (tuple(filter(None, spellings)) for spellings in claims)
+    return ((rank, spelling) for rank, spelling in claims if spelling)
 
 
 def _qualified(tool: NamedTool) -> str:
-    return _offerable(f"{tool.plugin}__{tool.name}")
+    """`<plugin>__<tool>`, with a digest where another plugin's tool could be spelt so: none can rename it by coming."""
+    name = f"{tool.plugin}__{tool.name}"
+    is_told_apart = name.index("__") == len(tool.plugin)
+    return _offerable(name) if is_told_apart else _digested(_ODD.sub("_", name), tool.id)
 
 
 def _offerable(name: str) -> str:

@@ -180,7 +180,8 @@ class _Reading:
     def _compare(self, name: str, pointer: str, entry: PluginEntry | None) -> None:
         """Merge a second entry of one name into the first if it says the same; if not, leave it to the catalog."""
         first_pointer, first = self._seen[name]
-        lines = f"lines {self._text.line_of(first_pointer)} and {self._text.line_of(pointer)}"
+        first_line, line = self._text.line_of(first_pointer), self._text.line_of(pointer)
+        lines = f"lines {first_line} and {line}" if first_line != line else f"line {line}"
         if first is not None and entry is not None and dict(first) == dict(entry):
             self._notes.append(f"plugin '{name}' is listed twice alike, on {lines}: the two are one")
             return

@@ -59,8 +59,8 @@ A secret of at least 8 characters is replaced by `***` in logs, audit, HTTP answ
 _SETTINGS_INTRO = """# Settings
 
 The settings of a host. They are read from `cyrene.toml`: at `--config`, else at the path in `CYRENE_CONFIG`,
-else beside plugins.json. A variable such as `CYRENE_TOOLS__SMART_SELECT=false` goes before the file, and the
-command line before both. The text of a variable is a TOML value, or plain text.
+else beside plugins.json. A variable such as `CYRENE_DANGER__HIGH=deny` overrides the file, and `--set` on the
+command line overrides both. The text of a variable is a TOML value, or plain text.
 
 As with plugins.json, nobody but its owner may be able to write the file, and every fault is told at once.
 """

@@ -105,7 +105,7 @@ class ToolSettings(Table):
     loose_image_tool: bool = Field(default=False, description="take a drawing call written as text for a call")
     async_execute: bool = Field(default=False, description="end the turn while tools run; results follow")
     allow: Texts = Field(default=("*",), description="ids of the tools that may be called, such as `hello.*`")
-    deny: Texts = Field(default=(), description="ids of tools that may not; goes before `allow`")
+    deny: Texts = Field(default=(), description="ids of tools that may not; overrides `allow`")
     select: Literal["strict", "normal", "lenient"] = Field(
         default="strict", description="how clear an intent must be; strict: no clear intent, no tools"
     )

@@ -86,15 +86,19 @@ def resolve_source(entry: PluginEntry, base: Path, entry_points: _Found) -> Sour
         SourceError: nothing there, several candidates, or a folder outside `base`.
     """
     python = base / entry.python if entry.python is not None else None
-    search = None if python is None else package_folders(python)
-    if search is not None:
-        entry_points = read_entry_points(search).plugins
-    if entry.path is not None:
-        source = _from_folder(entry, _inside(entry, base, entry.path))
-    elif entry.import_ is not None:
-        source = _from_import(entry, base, entry_points, search)
-    else:
-        source = _from_name(entry, base, entry_points, search)
+    try:
+        search = None if python is None else package_folders(python)
+        if search is not None:
+            entry_points = read_entry_points(search).plugins
+        if entry.path is not None:
+            source = _from_folder(entry, _inside(entry, base, entry.path))
+        elif entry.import_ is not None:
+            source = _from_import(entry, base, entry_points, search)
+        else:
+            source = _from_name(entry, base, entry_points, search)
+    except OSError as error:
+        what = f"its code cannot be looked for: {error.strerror or error}: '{str(error.filename)[:80]}'"
+        raise _error(entry, what, "correct the path, or who may read it") from error
     return replace(source, python=python)
 
 
@@ -110,11 +114,12 @@ def _from_name(entry: PluginEntry, base: Path, entry_points: _Found, search: _Se
         return _from_folder(entry, folder)
     what = f"no installed package offers it, and there is no folder '{PLUGINS_FOLDER}/{entry.name}'"
     mend = 'pip install its package, or give its folder as "path"'
-    raise _error(entry, what, _nearest(entry.name, entry_points) + mend)
+    raise _error(entry, what, _nearest(entry.name, [*entry_points, *_folder_names(base)]) + mend)
 
 
 def _from_entry_point(entry: PluginEntry, point: EntryPoint, search: _Search) -> Source:
-    location = locate(point.module, search)
+    # A wheel's module lies beside its metadata; to ask every finder for it takes five times as long.
+    location = locate(point.module, [str(point.dist_path.parent)]) or locate(point.module, search)
     if location is None and search is None:
         what = f"'{point.distribution}' {point.version} names the module '{point.module}', which is not there"
         raise _error(entry, what, f"install '{point.distribution}' again")
@@ -143,6 +148,7 @@ def _from_import(entry: PluginEntry, base: Path, entry_points: _Found, search: _
             what = f"module '{module}' is not installed, and not in a folder '{PLUGINS_FOLDER}/{entry.name}'"
             mend = f"pip install its package, or put it into '{PLUGINS_FOLDER}/{entry.name}/'"
             modules = {point.module for points in entry_points.values() for point in points}
+            modules.update(_modules(folder) if folder is not None else ())
             raise _error(entry, what, _nearest(module, modules) + mend)
     points = [point for points in entry_points.values() for point in points if point.module == module]
     fitting = [point for point in points if not _differ(point.attribute, entry.class_)]
@@ -207,6 +213,11 @@ def _own_folder(entry: PluginEntry, base: Path) -> Path | None:
     parent = (base / PLUGINS_FOLDER).resolve()
     folder = (parent / entry.name).resolve()
     return folder if folder.parent == parent and folder.is_dir() else None
+
+
+def _folder_names(base: Path) -> list[str]:
+    parent = base / PLUGINS_FOLDER
+    return [child.name for child in parent.iterdir() if child.is_dir()] if parent.is_dir() else []
 
 
 def _project(entry: PluginEntry, folder: Path) -> Mapping[str, Any]:

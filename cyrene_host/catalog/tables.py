@@ -81,8 +81,16 @@ def key_of(name: str, field: FieldInfo) -> str:
 
 
 def problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """Say in plain words, for each refusal of `model`, what is wrong and how to mend it."""
-    return [_problem(details, model) for details in error.errors(include_url=False)]
+    """Say in plain words, for each refusal of `model`, what is wrong and how to mend it.
+
+    A key that is missing because it is misspelt is told once, as the unknown key.
+    """
+    refusals = error.errors(include_url=False)
+    misspelt = [details["loc"] for details in refusals if details["type"] == "extra_forbidden"]
+    meant = {(*keys[:-1], nearest(str(keys[-1]), _known_at(model, keys[:-1]))) for keys in misspelt}
+    return [
+        _problem(details, model) for details in refusals if details["type"] != "missing" or details["loc"] not in meant
+    ]
 
 
 def _problem(details: ErrorDetails, model: type[BaseModel]) -> Problem:
@@ -95,13 +103,17 @@ def _problem(details: ErrorDetails, model: type[BaseModel]) -> Problem:
     if kind == "extra_forbidden":
         return Problem(keys, f"unknown key {name}", _nearest_key(str(keys[-1]), parents))
     if kind == "missing":
-        return Problem(keys, f"key {name} is missing", f"add {name}: {parents[str(keys[-1])].description}")
+        return Problem(keys, f"key {name} is missing", f"add {name}: {_first_sentence(parents[str(keys[-1])])}")
     if kind in ("literal_error", "enum"):
         near = nearest(str(details["input"]), context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
         mend = f"did you mean '{near}'?" if near else f"write {context['expected']}"
         return Problem(keys, f"{name} must be {context['expected']}, not {_shown(details)}", mend)
     wanted = _WANTED.get(kind) or _bound(kind, context) or f"right: {details['msg'].lower()}"
     return Problem(keys, f"{name} must be {wanted}, not {_shown(details)}", _mend_of(keys, parents, wanted))
+
+
+def _first_sentence(field: FieldInfo) -> str:
+    return (field.description or "").partition(". ")[0]
 
 
 def _bound(kind: str, context: dict[str, Any]) -> str:

@@ -78,7 +78,7 @@ def _show(choices: Choices, result: ToolResult) -> None:
     if choices.as_json:
         screen.json(result.to_dict())
     elif not result.success:
-        screen.say(result.error)
+        screen.error(result.error)
     elif result.output or not result.images:
         screen.data(result.output)
     for image in () if choices.as_json else result.images:

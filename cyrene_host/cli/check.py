@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cyrene_host.catalog.definitions import tools_of
+from cyrene_host.catalog.faults import FaultsError
 from cyrene_host.catalog.manifests import Manifest, drift, read_shipped
 from cyrene_host.catalog.secrets import SecretError, resolve
 from cyrene_host.cli.findings import Finding, config_findings, metadata_findings, name_findings, tool_findings
@@ -62,7 +63,8 @@ def _verdict(target: Target) -> _Verdict:
     record = target.record
     found: list[Finding] = []
     if record.error is not None:
-        found.append(_of_error(record.error))
+        error = record.error
+        found += map(_of_error, error.faults if isinstance(error, FaultsError) else (error,))
     live = None
     if record.source is not None:
         try:
@@ -137,12 +139,15 @@ def _lines(verdict: _Verdict) -> Iterator[str]:
     manifest = verdict.manifest
     tools = ", ".join(tool.name for tool in manifest.tools) if manifest else ""
     yield f"{verdict.plugin} {manifest.metadata.version if manifest else ''}".rstrip() + (f": {tools}" if tools else "")
+    places: dict[tuple[str, str, str], list[str]] = {}
     for finding in (*verdict.errors, *verdict.warnings):
-        yield f"  {finding.level}: {finding.what}"
-        if finding.where:
-            yield f"    where: {finding.where}"
-        if finding.mend:
-            yield f"    mend:  {finding.mend}"
+        places.setdefault((finding.level, finding.what, finding.mend), []).append(finding.where)
+    for (level, what, mend), where in places.items():
+        yield f"  {level}: {what}"
+        if any(where):
+            yield f"    where: {'; '.join(where)}"
+        if mend:
+            yield f"    mend:  {mend}"
 
 
 def _many(count: int, what: str) -> str:

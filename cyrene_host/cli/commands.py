@@ -14,9 +14,9 @@ __all__ = ["application"]
 
 _Targets = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[PATH|NAME]...", help="Folders, or plugins by name; none means all.", show_default=False),
+    typer.Argument(metavar="PATH|NAME", help="Folders, or plugins by name; none means all.", show_default=False),
 ]
-_Name = Annotated[str, typer.Argument(help="The plugin's name.")]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The plugin's name.")]
 
 
 def application() -> typer.Typer:
@@ -47,8 +47,8 @@ def application() -> typer.Typer:
 
 def _cyrene(
     context: typer.Context,
-    plugins: Annotated[str | None, typer.Option(metavar="PATH", help="plugins.json.")] = None,
-    config: Annotated[str | None, typer.Option(metavar="PATH", help="cyrene.toml.")] = None,
+    plugins: Annotated[str | None, typer.Option(metavar="PATH", help="The plugins.json to use.")] = None,
+    config: Annotated[str | None, typer.Option(metavar="PATH", help="The cyrene.toml to use.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="TABLE.KEY=VALUE", help="A setting; may be repeated.")
     ] = None,
@@ -116,9 +116,9 @@ def _tools(
 
 def _call(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The tool: its name, or plugin.tool.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The tool: its name, or plugin.tool.")],
     values: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments.", show_default=False)
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Its arguments.", show_default=False)
     ] = None,
     arguments: Annotated[
         str | None, typer.Option("--args", metavar="JSON", help="All arguments as a JSON object; - reads stdin.")
@@ -141,7 +141,9 @@ def _health(context: typer.Context) -> int:
     return show_health(context.obj)
 
 
-def _why(context: typer.Context, names: Annotated[list[str], typer.Argument(metavar="NAME...")]) -> int:
+def _why(
+    context: typer.Context, names: Annotated[list[str], typer.Argument(metavar="NAME", help="Tools or plugins.")]
+) -> int:
     """Say why tools or plugins can be used or not, and what mends it."""
     from cyrene_host.cli.reasons import show_reasons
 
@@ -150,7 +152,7 @@ def _why(context: typer.Context, names: Annotated[list[str], typer.Argument(meta
 
 def _new(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The plugin's name, such as my-weather.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The plugin's name, such as my-weather.")],
     parent: Annotated[Path, typer.Option("--dir", metavar="FOLDER", help="Where its folder goes.")] = Path("plugins"),
 ) -> int:
     """Write a plugin of your own, ready to edit."""
@@ -167,7 +169,7 @@ def _check(context: typer.Context, targets: _Targets = None) -> int:
 
 
 def _doctor(context: typer.Context) -> int:
-    """Say what is wrong where nothing else works."""
+    """Say what is wrong when nothing else works."""
     from cyrene_host.cli.doctor import examine
 
     return examine(context.obj)

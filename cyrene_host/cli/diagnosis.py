@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from tempfile import TemporaryFile
 from urllib.parse import unquote
@@ -99,7 +99,7 @@ def _plugins(file: PluginsFile, settings: Settings, points: EntryPoints) -> Iter
     for plugin in catalog.plugins.values():
         yield from _plugin(plugin)
     yield from look_at_interpreters(catalog)
-    yield from _vanished(settings.state_folder() / "manifests", catalog)
+    yield from _vanished(settings.state_folder() / "manifests", {*catalog.plugins, *points.plugins})
 
 
 def _plugin(plugin: CatalogPlugin) -> Iterator[Symptom]:
@@ -118,10 +118,10 @@ def _plugin(plugin: CatalogPlugin) -> Iterator[Symptom]:
             yield _wrong(about, tool.fault)
 
 
-def _vanished(folder: Path, catalog: Catalog) -> Iterator[Symptom]:
-    """Name the plugins that this host once described and no longer has."""
+def _vanished(folder: Path, known: Container[str]) -> Iterator[Symptom]:
+    """Name the plugins that were described once and are neither listed nor installed now."""
     kept = sorted(unquote(file.stem) for file in folder.glob("*.json")) if folder.is_dir() else []
     for name in kept:
-        if name not in catalog.plugins:
-            what = f"'{name}' was here once and is gone"
-            yield Symptom("note", "plugins", what, "if it was an upgrade's doing, install its package again")
+        if name not in known:
+            what = f"'{name}' was listed here once, or in another plugins.json, and is not now"
+            yield Symptom("note", "plugins", what, "if an upgrade took it away, install its package again")

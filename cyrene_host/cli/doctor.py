@@ -35,7 +35,7 @@ def examine(choices: Choices) -> int:
 def _advice(wrong: list[Symptom]) -> str:
     if not wrong:
         return "Nothing is wrong. Next: `cyrene health` starts the plugins and asks each how it does."
-    first = f"; begin with '{wrong[0].about}'" if len(wrong) > 1 else ""
+    first = f"; begin with the first, {wrong[0].about}" if len(wrong) > 1 else ""
     return f"{len(wrong)} wrong{first}. After mending: `cyrene doctor` again."
 
 

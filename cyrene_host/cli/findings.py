@@ -153,7 +153,7 @@ def _schema_findings(tool: CatalogTool, where: str) -> Iterator[Finding]:
         yield _warning(f"these arguments have no description: {', '.join(silent)}", where, mend)
     for number, example in enumerate(definition.examples, 1):
         for fault in parameters.faults(example):
-            what = f"its example {number} does not fit: {fault.path or '/'}: {fault.message}"
+            what = f"its example {number} does not fit: {fault}"
             yield _error(what, where, "correct the example or the parameters")
     unknown = [f"'{name}'" for name in definition.secret_arguments if name not in properties]
     if unknown:

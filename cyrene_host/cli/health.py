@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 
+from cyrene_host.catalog.state import PluginState
 from cyrene_host.cli.options import Choices
 from cyrene_host.cli.waiting import wait_for
 from cyrene_host.host.host import Host
@@ -44,7 +45,7 @@ def _show(choices: Choices, reports: list[PluginReport]) -> None:
 
 def _row(report: PluginReport) -> tuple[str, ...]:
     stages = ", ".join(f"{stage} {ms:.0f} ms" for stage, ms in (report.stage_ms or {}).items())
-    health = "well" if report.is_well else "not well"
+    health = "" if report.state is PluginState.DISABLED else "well" if report.is_well else "not well"
     runtime = report.runtime if report.pid is None else f"{report.runtime} {report.pid}"
     return report.name, report.state.value, health, report.version, str(len(report.tools)), runtime, stages
 

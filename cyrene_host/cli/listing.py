@@ -26,6 +26,8 @@ def show_plugins(choices: Choices) -> int:
         for report in reports
     ]
     screen.table(("plugin", "state", "version", "tools", "description"), rows)
+    if not rows:
+        screen.say("no plugins are listed: `cyrene new NAME` writes one, an entry in plugins.json lists it")
     for report in reports:
         screen.notes(f"plugin '{report.name}': {note}" for note in report.notes)
         for error in filter(None, (report.error, *report.tool_errors)):
@@ -47,6 +49,8 @@ def show_tools(choices: Choices, *, qualified: bool) -> int:
         if tool.is_offered
     ]
     screen.table(("tool", "id", "danger", "arguments", "description"), rows)
+    if not reports:
+        screen.say("there are no tools: `cyrene plugins` shows which plugins there are")
     hidden = [tool.id for tool in reports if not tool.is_offered]
     if hidden:
         screen.say(f"not offered: {', '.join(hidden)}; `cyrene why NAME` tells the reason")

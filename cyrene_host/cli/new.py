@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -42,7 +43,8 @@ def make_plugin(choices: Choices, name: str, parent: Path) -> int:
     if choices.as_json:
         choices.screen.json({"plugin": name, "folder": str(folder), "files": written, "entry": entry})
     else:
-        choices.screen.answer("\n".join([*written, "", _next(name, folder, entry)]))
+        listing = Path(choices.plugins or os.environ.get("CYRENE_PLUGINS") or "plugins.json")
+        choices.screen.answer("\n".join([*written, "", _next(name, folder, entry, is_first=not listing.exists())]))
     return 0
 
 
@@ -54,11 +56,12 @@ def _check(name: str) -> None:
         raise WrongUseError(problem.what, where="command line", mend=problem.mend) from error
 
 
-def _next(name: str, folder: Path, entry: dict[str, str]) -> str:
+def _next(name: str, folder: Path, entry: dict[str, str], *, is_first: bool) -> str:
+    spelled = json.dumps(entry, ensure_ascii=False)
     return "\n".join(
         [
             "What to do next:",
-            f"  put this into the list of plugins.json:  {json.dumps(entry, ensure_ascii=False)}",
+            f"  write a plugins.json:  [{spelled}]" if is_first else f"  add to the list of plugins.json:  {spelled}",
             f"  cyrene check {folder}",
             f"  cyrene why {name}",
             f"  python -m pytest {folder}",

@@ -9,6 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn, TextIO
 
 from cyrene_host.cli.logs import logging_to
@@ -31,6 +32,7 @@ def main() -> NoReturn:
     tenth of the time of `cyrene tools`) is waited for.
     """
     gc.set_threshold(COLLECT_AFTER)
+    sys.stdout, sys.stderr = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))
     code = run([_as_utf8(word) for word in sys.argv[1:]])
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -107,6 +109,11 @@ def _unexpected(error: Exception) -> CyreneError:
 def _last_place(error: Exception) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{frame.filename} line {frame.lineno}"
+
+
+def _nowhere() -> TextIO:
+    """What stands for a stream that was closed before this process began (`>&-`)."""
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _write_utf8(stream: TextIO) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
@@ -11,6 +12,8 @@ from cyrene_host.cli.safe_text import cleaned, fit_for_json
 from cyrene_sdk.errors import CyreneError
 
 __all__ = ["Screen"]
+
+_STRONG, _PLAIN = "\x1b[1;31m", "\x1b[0m"
 
 
 class Screen:
@@ -37,12 +40,13 @@ class Screen:
         self._write(self._out, fit_for_json(json.dumps(document, ensure_ascii=False, indent=2)) + "\n")
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Write a table: with rules and wrapped cells on a terminal, else one line a row."""
+        """Write a table: at a terminal with cells wrapped to fit it, else one line a row."""
+        heads = [column.upper() for column in columns]
         cells = [[" ".join(cleaned(cell).split()) for cell in row] for row in rows]
         if self._out.isatty():
-            self._rich_table(columns, cells)
+            self._rich_table(heads, cells)
         else:
-            self._plain_table([[column.upper() for column in columns], *cells])
+            self._plain_table([heads, *cells])
 
     def say(self, text: str) -> None:
         """Tell the person something that is no data."""
@@ -52,9 +56,12 @@ class Screen:
         """Write the answer in words."""
         self._write(self._out, cleaned(text).rstrip("\n") + "\n")
 
-    def error(self, error: CyreneError) -> None:
-        """Write an error's four parts."""
-        self.say(str(error))
+    def error(self, error: CyreneError | str) -> None:
+        """Write an error's four parts, or their text; at a terminal what happened stands out."""
+        lines = cleaned(str(error)).splitlines()
+        if self._err.isatty() and not os.environ.get("NO_COLOR"):
+            lines = [line if line.startswith("  ") else f"{_STRONG}{line}{_PLAIN}" for line in lines]
+        self._write(self._err, "\n".join(lines) + "\n")
 
     def notes(self, notes: Iterable[str]) -> None:
         """Write what is worth knowing though nothing is wrong."""
@@ -62,12 +69,11 @@ class Screen:
             self.say(f"note: {note}")
 
     def _rich_table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        from rich.box import SIMPLE_HEAD  # only a person at a terminal pays for it
-        from rich.console import Console
+        from rich.console import Console  # only a person at a terminal pays for it
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for column in columns:
             table.add_column(column, overflow="fold")
         for row in rows:

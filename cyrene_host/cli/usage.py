@@ -37,7 +37,7 @@ def _wrong_use(error: typer.TyperException) -> WrongUseError:
     option: str | None = getattr(error, "option_name", None)
     if option is not None:
         known = [spelling for parameter in context.command.params for spelling in parameter.opts] if context else []
-        near = nearest(option, [*known, *TAKES_VALUE, "--help"])
+        near = nearest(option, [*(spelling for spelling in known if spelling.startswith("-")), *TAKES_VALUE, "--help"])
         meant = f"'{near}'?" if near else ""
     mend = f"did you mean {meant.rstrip('?')}?" if meant else f"`{command} --help` shows its use"
     return WrongUseError(what[:1].lower() + what[1:], where=f"command line, {command}", mend=mend)

@@ -15,7 +15,7 @@ from cyrene_host.host.standing import standing_of
 from cyrene_host.host.tool_schemas import compile_schemas
 from cyrene_host.host.unknown import unknown_tool
 from cyrene_host.supervise.life import Life
-from cyrene_sdk.errors import ErrorKind
+from cyrene_sdk.errors import DefinitionError, ErrorKind
 from cyrene_sdk.types import ToolComplexity
 
 __all__ = ["Registry"]
@@ -56,8 +56,15 @@ class Registry:
         """Add a tool of the embedding program.
 
         Raises:
+            DefinitionError: a plugin has the name that stands before the program's tools.
             SchemaInvalidError: its schema cannot be used.
         """
+        if tool.plugin in self._lives:
+            raise DefinitionError(
+                f"the tool '{tool.id}' would be one of the plugin '{tool.plugin}'",
+                where=self._lives[tool.plugin].record.place,
+                mend=f"give the plugin another name: '{tool.plugin}' stands before the program's own tools",
+            )
         compiled = self._compiled(tool, provider)
         if compiled.fault is not None:
             raise compiled.fault

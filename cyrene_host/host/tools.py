@@ -61,7 +61,7 @@ class Tools:
         Returns:
             The report; its id is `app.<name>`.
         Raises:
-            DefinitionError: a parameter is untyped, or an option is unknown.
+            DefinitionError: a parameter is untyped, an option is unknown, or a plugin is named `app`.
             SchemaInvalidError: the parameters cannot be used as a schema.
         """
         made = tool if isinstance(tool, Tool) else function_tool(tool, **options)

@@ -12,6 +12,7 @@ from cyrene_sdk.errors import CyreneError, ErrorKind
 __all__ = ["Undescribed", "unknown_tool"]
 
 SHOWN_CHARS = 80
+_LIST = "`cyrene tools` lists all, and names the plugins that cannot be used"
 
 
 class Undescribed(Protocol):
@@ -50,7 +51,7 @@ def unknown_tool(name: str, names: ToolNames, undescribed: Undescribed | None) -
     if undescribed is not None:
         return _not_known_yet(undescribed, shown)
     near = names.near(name[:SHOWN_CHARS])
-    hint = f"did you mean {' or '.join(repr(known) for known in near)}?" if near else "`cyrene tools` lists all"
+    hint = f"did you mean {' or '.join(repr(known) for known in near)}?" if near else _LIST
     return CallFailedError(ErrorKind.UNKNOWN_TOOL, f"there is no tool '{shown}'", where="tool name", mend=hint)
 
 
@@ -59,8 +60,8 @@ def _not_known_yet(plugin: Undescribed, shown: str) -> CallFailedError:
     cause = f": {error.what}" if error else ""
     return CallFailedError(
         ErrorKind.PLUGIN_UNAVAILABLE,
-        f"it is {plugin.state}, so its tool '{shown}' is not known{cause}",
+        f"it {plugin.state.claim}, so its tool '{shown}' is not known{cause}",
         plugin=plugin.name,
         where=error.where if error else None,
-        mend=(error.mend if error else None) or "`cyrene health` tells more",
+        mend=(error.mend if error else None) or plugin.state.mend,
     )

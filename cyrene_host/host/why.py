@@ -96,7 +96,7 @@ def why_own(tool: ToolReport) -> Why:
     if tool.decision == "deny":
         sentence = f"calls of danger '{tool.danger}' are denied here"
         return Why(tool.id, False, Reason.DENIED_BY_POLICY, sentence, f"change [danger] {tool.danger} in cyrene.toml")
-    call = f"cyrene call {tool.id}"
+    call = " ".join(["cyrene call", tool.id, *_needed(tool)])
     if tool.decision == "confirm":
         sentence = f"'{tool.id}' can be called; its danger '{tool.danger}' makes each call ask a person first"
         return Why(tool.id, True, Reason.NEEDS_APPROVAL, sentence, command=call)
@@ -125,7 +125,14 @@ def why_unknown(name: str, error: CallFailedError) -> Why:
     """Answer for a name that means no tool and no plugin, or several tools."""
     is_ambiguous = error.kind is ErrorKind.UNKNOWN_TOOL and "several" in error.what
     reason = Reason.AMBIGUOUS_NAME if is_ambiguous else Reason.UNKNOWN_NAME
-    return _of_error(name, reason, error, command="cyrene tools")
+    if is_ambiguous or error.plugin is not None:
+        return _of_error(name, reason, error, command="cyrene tools")
+    return Why(name, False, reason, f"there is no tool and no plugin '{name[:80]}'", error.mend or "", "cyrene tools")
+
+
+def _needed(tool: ToolReport) -> list[str]:
+    required = tool.definition.parameters.get("required")
+    return [f"{name}=…" for name in (required if isinstance(required, list) else ())]
 
 
 def _disabled(name: str, plugin: PluginReport) -> Why:

@@ -152,10 +152,10 @@ class Life:
         again = f"; it is tried again in {max(0.0, self.retry_at - time.time()):.0f} s" if self.retry_at else ""
         raise CallFailedError(
             ErrorKind.PLUGIN_UNAVAILABLE,
-            f"it is {self.state}{cause}{again}",
+            f"it {self.state.claim}{cause}{again}",
             plugin=self.name,
             where=self.error.where if self.error else None,
-            mend=(self.error.mend if self.error else None) or f"`cyrene why {self.name}` tells more",
+            mend=(self.error.mend if self.error else None) or self.state.mend,
             retryable=self.state is PluginState.RESTARTING,
         )
 

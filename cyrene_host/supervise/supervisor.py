@@ -52,14 +52,16 @@ class Supervisor:
         await self._tasks.__aenter__()
 
     async def close(self) -> None:
-        """Stop all plugins and end."""
-        with anyio.CancelScope(shield=True):
-            await self._stop_all()
-        if self._tasks is not None:
-            self._tasks.cancel_scope.cancel()
-            # Without the body's own exception, which the group would wrap into its own.
-            await self._tasks.__aexit__(None, None, None)
-            self._tasks = None
+        """Give up the starts under way, stop all plugins and end."""
+        try:
+            if self._tasks is not None:
+                self._tasks.cancel_scope.cancel()
+                # Without the body's own exception, which the group would wrap into its own.
+                await self._tasks.__aexit__(None, None, None)
+                self._tasks = None
+        finally:  # the group raises where this task was cancelled itself
+            with anyio.CancelScope(shield=True):
+                await self._stop_all()
 
     def spawn(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
         """Run a function in a task that ends with the host at the latest."""

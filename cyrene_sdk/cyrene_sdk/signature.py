@@ -53,10 +53,18 @@ def typed_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     """Return the parameters without `self`, once it is certain that each is typed and can be given by name.
 
     Raises:
-        DefinitionError: one is untyped, positional-only, `*args` or `**kwargs`.
+        DefinitionError: one is untyped, positional-only, `*args` or `**kwargs`; or a method lacks `self`.
     """
     found = list(inspect.signature(function).parameters.values())
-    for parameter in found[1:] if _is_method(function) else found:
+    if _is_method(function):
+        if not found or (found[0].name != "self" and found[0].annotation is not inspect.Parameter.empty):
+            raise DefinitionError(
+                f"tool method '{function.__name__}' has no `self`",
+                where=place_of(function),
+                mend="write `self` before its other parameters",
+            )
+        found = found[1:]
+    for parameter in found:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             starred = parameter.replace(annotation=parameter.empty, default=parameter.empty)
             raise DefinitionError(
@@ -70,7 +78,7 @@ def typed_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
                 where=place_of(function),
                 mend=f"write its type, such as `{parameter.name}: str`; it tells the model what to send",
             )
-    return found[1:] if _is_method(function) else found
+    return found
 
 
 def read_signature(function: Callable[..., Any], names: Mapping[str, Any] | None = None) -> Signature:

@@ -43,7 +43,9 @@ there is no tool 'faulty.promisses'
         {"how": 3},
         {},
         """
-plugin 'faulty': the arguments of 'works_at_last' do not fit: /how: …; /: the key 'fails' is missing
+plugin 'faulty': the arguments of 'works_at_last' do not fit:
+    /how: …
+    the key 'fails' is missing
   where: tool 'faulty.works_at_last', arguments
   mend:  arguments of 'works_at_last': fails, how?""",
     ),
@@ -117,7 +119,7 @@ plugin 'faulty': tool 'hangs': no answer within 0.1 s
         """
 plugin 'faulty': tool 'raises': ValueError: bad value
   where: tool 'faulty.raises'
-  mend:  its author has to look: the log has the traceback under the error id""",
+  mend:  its author has to look: the log has the traceback (`cyrene --debug` shows it)""",
     ),
     "failure on purpose": (
         "faulty.raises",

@@ -239,6 +239,24 @@ async def test_a_wrapper_runs_around_its_own_package_and_may_refuse() -> None:
     assert seen == ["before", "after"]
 
 
+async def test_what_a_wrapper_answers_is_awaited() -> None:
+    seen: list[str] = []
+
+    async def later() -> None:
+        seen.append("later")
+
+    @hookimpl(wrapper=True)
+    def after_call() -> Generator[None, Any, list[Any]]:
+        yield
+        return [None, later()]
+
+    module = ModuleType("hooks_that_wrap")
+    vars(module).update(after_call=after_call)
+    await Hooks([("wrapper", module)]).after_call("a.b", RESULT, None)
+
+    assert seen == ["later"]
+
+
 def test_a_package_with_an_unknown_hook_is_refused() -> None:
     with pytest.raises(Exception, match="unknown hook 'before_cal'"):
         Hooks([("misspelled", package(before_cal=lambda: None))])

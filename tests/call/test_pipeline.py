@@ -612,6 +612,30 @@ async def test_the_time_a_person_takes_counts_against_no_limit(host_with: HostWi
     assert result.data == 1
 
 
+async def test_calls_that_wait_for_a_person_wait_for_a_place_too(host_with: HostWith) -> None:
+    async def approve(_: object) -> bool:
+        return True
+
+    source = """
+        from cyrene_sdk import BasePlugin, PluginMetadata, ToolComplexity, ToolDefinition, ToolResult
+
+        class Eraser:
+            def definition(self): return ToolDefinition(name="erase", description="Erase.", danger_level="high")
+            def complexity(self): return ToolComplexity.SIMPLE
+            def validate(self, args): pass
+            def execute(self, args): return ToolResult(success=True, output="erased")
+
+        class Plugin(BasePlugin):
+            meta = PluginMetadata(name="eraser", version="1.0.0")
+            def tools(self): return [Eraser()]
+    """
+    limits = {"concurrency": 1}
+    async with host_with("eraser", source=textwrap.dedent(source), approver=approve, limits=limits) as host:
+        results = await asyncio.gather(*(host.call("eraser.erase", {}) for _ in range(5)))
+
+    assert [result.output or result.error for result in results] == ["erased"] * 5
+
+
 async def test_nobody_is_asked_about_a_call_that_cannot_run(host_with: HostWith) -> None:
     async def approve(request: ApprovalRequest) -> bool:
         raise AssertionError

@@ -43,20 +43,20 @@ Load = Callable[..., Catalog]
 def load(tmp_path: Path) -> Load:
     """Return a function that writes plugins.json and loads the catalog of it."""
 
-    def load(entries: Any, *, found: str | None = None) -> Catalog:
+    def load(entries: Any, *, found: str | None = None, only: str | None = None) -> Catalog:
         file = tmp_path / "plugins.json"
         file.write_text(json.dumps(entries))
         file.chmod(0o600)
         paths = [found] if found else []
-        return load_file(read_plugins_file(file), tmp_path, paths)
+        return load_file(read_plugins_file(file), tmp_path, paths, only)
 
     return load
 
 
-def load_file(file: PluginsFile, folder: Path, paths: list[str]) -> Catalog:
+def load_file(file: PluginsFile, folder: Path, paths: list[str], only: str | None) -> Catalog:
     settings = read_settings(None, {}, {"host.state_dir": str(folder / "state")})
     store = ManifestStore(settings.state_folder())
-    return Catalog.load(file, settings, entry_points=read_entry_points(paths).plugins, store=store)
+    return Catalog.load(file, settings, entry_points=read_entry_points(paths).plugins, store=store, only=only)
 
 
 def write_plugin(folder: Path, name: str, *, metadata_name: str = "", more: str = "", module: str = "") -> Path:
@@ -121,6 +121,19 @@ def test_another_source_under_the_same_name_is_refused_and_both_are_named(load: 
     )
 
 
+def test_of_a_name_listed_many_times_every_entry_is_told(load: Load, tmp_path: Path) -> None:
+    for name in ("talker", "other", "third"):
+        write_plugin(tmp_path, name)
+    others = [{"name": "talker", "path": f"plugins/{name}"} for name in ("other", "third")]
+
+    catalog = load([{"name": "talker"}, *others, {"name": "talker", "strcut": "X"}])
+
+    errors = {name: str(plugin.error) for name, plugin in catalog.plugins.items() if plugin.error}
+    assert sorted(errors) == ["talker#2", "talker#3", "talker#4"]
+    for place in ("/1", "/2", "/3/strcut"):
+        assert any(f", {place}\n" in error for error in errors.values())
+
+
 def test_what_is_listed_and_found_is_one_plugin(load: Load, tmp_path: Path) -> None:
     installed = tmp_path / "site"
     (installed / "talk-1.0.dist-info").mkdir(parents=True)
@@ -136,6 +149,32 @@ def test_what_is_listed_and_found_is_one_plugin(load: Load, tmp_path: Path) -> N
 
     assert list(catalog.plugins) == ["mine"]
     assert catalog.notes == ["'found' was found, and is listed as 'mine' already: the two are one"]
+
+
+def test_an_entry_point_may_have_any_name_and_only_its_plugin_is_blocked(load: Load, tmp_path: Path) -> None:
+    names = ["My Weather", "a.b", "../x", "", "好", "fine"]
+    lines = "".join(f"{name} = talker:Talker\n" for name in names)
+    info = tmp_path / "site" / "talk-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "entry_points.txt").write_text(f"[cyrene.plugins]\n{lines}", encoding="utf-8")
+    write_plugin(tmp_path, "talker")
+    sys.path.append(str(tmp_path / "plugins" / "talker"))
+    try:
+        catalog = load({"entry_points": "all"}, found=str(tmp_path / "site"))
+        listed = load(
+            {"plugins": [{"name": "mine", "import": "talker"}], "entry_points": "all"}, found=str(info.parent)
+        )
+    finally:
+        sys.path.remove(str(tmp_path / "plugins" / "talker"))
+
+    states = {name: plugin.state for name, plugin in catalog.plugins.items()}
+    assert states == dict.fromkeys(names, PluginState.BLOCKED) | {"fine": PluginState.DISCOVERED}
+    assert str(catalog.plugins["My Weather"].error) == (
+        "plugin 'My Weather': 'My Weather' is no plugin name\n"
+        "  where: entry point 'My Weather' of talk 1.0\n"
+        '  mend:  give it an entry in plugins.json, with "name", "import" and "class"'
+    )
+    assert list(listed.plugins) == ["mine"]
 
 
 def test_several_faults_of_one_entry_block_one_plugin(load: Load) -> None:
@@ -194,6 +233,29 @@ def test_a_disabled_dependency_is_known_by_its_own_name_too(load: Load, tmp_path
     error = catalog.plugins["upper"].error
     assert error is not None
     assert error.what == "it needs the plugin 'foundation', which is disabled"
+
+
+def test_one_plugin_is_described_with_all_that_it_needs_and_nothing_else(load: Load, tmp_path: Path) -> None:
+    write_plugin(tmp_path, "user", more=", dependencies={'middle': ''}")
+    write_plugin(tmp_path, "middle", more=", dependencies={'bottom': '>=2'}")
+    bottom = write_plugin(tmp_path, "bottom")
+    other = write_plugin(tmp_path, "other")
+
+    plugins = load([{"name": name} for name in ("user", "middle", "bottom", "other")], only="user").plugins
+
+    assert plugins["user"].state is plugins["middle"].state is PluginState.INCOMPATIBLE
+    assert plugins["middle"].error
+    assert plugins["middle"].error.what == "it needs the plugin 'bottom' >=2, but the version here is 1.0.0"
+    assert (imports_of(bottom), imports_of(other)) == (1, 0)
+
+
+def test_for_a_dependency_that_is_no_entry_s_name_all_are_described(load: Load, tmp_path: Path) -> None:
+    write_plugin(tmp_path, "user", more=", dependencies={'calls-itself-so': ''}")
+    write_plugin(tmp_path, "other", metadata_name="calls-itself-so")
+
+    catalog = load([{"name": "user"}, {"name": "other"}], only="user")
+
+    assert catalog.order == ["other", "user"]
 
 
 def test_a_version_that_is_none_makes_the_plugin_incompatible(load: Load, tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cyrene_host.catalog.names import NamedTool, NameMode, ToolNames
@@ -87,7 +88,8 @@ def test_two_equal_qualified_names_stay_two() -> None:
     offered = names("a__b.c", "a.b__c", "x.c", "x.b__c")
     shown = [offered.offered(tool) for tool in ("a__b.c", "a.b__c")]
 
-    assert all(name.startswith("a__b__c_") for name in shown)
+    assert re.fullmatch("a__b__c_[0-9a-f]{6}", shown[0])
+    assert shown[1] == "a__b__c"
     assert [offered.resolve(name) for name in shown] == ["a__b.c", "a.b__c"]
 
 
@@ -160,6 +162,23 @@ def test_offered_names_are_unique_fit_every_provider_and_read_back_in_any_order(
             assert again.resolve(name) == tool_id
     for tool in tools:
         assert offered.resolve(tool.id) == tool.id
+
+
+@settings(max_examples=400, deadline=None)
+@given(TOOLS, st.integers(0, 7))
+@example([NamedTool("a", "b__c"), NamedTool("a__b", "c")], 1)
+@example([NamedTool("a__b", "c"), NamedTool("a", "b__c")], 1)
+@example([NamedTool("a_", "b"), NamedTool("a", "_b")], 1)
+def test_no_plugin_that_comes_renames_another_s_tool_for_programs(tools: list[NamedTool], last: int) -> None:
+    unaliased = [dataclasses.replace(tool, alias="") for tool in tools]
+    comes = {tool.plugin for tool in unaliased[last:]}
+    here = [tool for tool in unaliased if tool.plugin not in comes]
+    before, after = ToolNames(here), ToolNames(unaliased)
+
+    for tool in here:
+        name = before.offered(tool.id, "qualified")
+        assert after.offered(tool.id, "qualified") == name
+        assert after.resolve(name) == tool.id
 
 
 @settings(max_examples=200, deadline=None)

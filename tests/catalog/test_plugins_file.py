@@ -355,8 +355,13 @@ def test_a_name_that_cannot_be_derived_is_asked_for(folder: Path) -> None:
     (fault,) = _read(folder, [{"class": "A"}]).faults
     assert (fault.name, fault.pointer, fault.line) == ("entry-1", "/0/name", 2)
     assert fault.what == "key 'name' is missing"
-    assert fault.mend is not None
-    assert fault.mend.endswith("Left out, it is the last part of `path` or `import`, without `cyrene_`")
+    assert fault.mend == ("add 'name': the plugin's name in this host: lower-case letters, digits, `-` and `_`")
+
+
+def test_a_misspelt_key_is_not_told_again_as_a_missing_one(folder: Path) -> None:
+    (fault,) = _read(folder, [{"nmae": "hello"}]).faults
+    assert fault.what == "unknown key 'nmae'"
+    assert fault.mend == "did you mean 'name'?"
 
 
 def test_a_key_given_twice_blocks_only_its_entry(folder: Path) -> None:
@@ -372,6 +377,11 @@ def test_two_entries_alike_are_one(folder: Path) -> None:
     assert [entry.where for entry in read.entries] == ["plugins.json line 1, /0"]
     assert read.faults == ()
     assert read.notes == ("plugin 'a' is listed twice alike, on lines 1 and 2: the two are one",)
+
+
+def test_two_entries_on_one_line_are_placed_once(folder: Path) -> None:
+    read = _read(folder, '[{"name": "a"}, {"name": "a"}]')
+    assert read.notes == ("plugin 'a' is listed twice alike, on line 1: the two are one",)
 
 
 def test_a_second_entry_that_says_otherwise_is_left_to_the_catalog(folder: Path) -> None:

@@ -150,6 +150,36 @@ def test_an_import_that_is_not_installed_is_taken_from_the_folder_of_the_entrys_
     assert source.package_dir() == tmp_path / "plugins/my-hello/my_hello"
 
 
+def test_an_unknown_name_is_refused_with_the_nearest_folder(tmp_path: Path) -> None:
+    (tmp_path / "plugins" / "unit-converter").mkdir(parents=True)
+
+    with pytest.raises(SourceError) as raised:
+        resolve_source(_entry(name="unit-convreter"), tmp_path, {})
+
+    assert raised.value.mend is not None
+    assert raised.value.mend.startswith("did you mean 'unit-converter'? ")
+
+
+def test_an_import_is_refused_with_the_nearest_module_of_its_own_folder(tmp_path: Path) -> None:
+    module = tmp_path / "plugins" / "w" / "cyrene_weather.py"
+    module.parent.mkdir(parents=True)
+    module.touch()
+
+    with pytest.raises(SourceError) as raised:
+        resolve_source(_entry(**{"name": "w", "import": "cyrene_wether"}), tmp_path, {})
+
+    assert raised.value.mend is not None
+    assert raised.value.mend.startswith("did you mean 'cyrene_weather'? ")
+
+
+def test_a_path_that_the_system_refuses_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SourceError) as raised:
+        resolve_source(_entry(name="w", path="x" * 5000), tmp_path, {})
+
+    assert raised.value.what.startswith(f"its code cannot be looked for: File name too long: '{tmp_path}")
+    assert raised.value.mend == "correct the path, or who may read it"
+
+
 def test_an_import_that_is_nowhere_is_refused_with_the_nearest_module(tmp_path: Path, site: Path) -> None:
     _install(site, "cyrene_weather", "weather = cyrene_weather:Weather")
     (tmp_path / "plugins/w").mkdir(parents=True)

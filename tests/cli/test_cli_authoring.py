@@ -65,6 +65,24 @@ MESSY = """
 """
 
 
+BARE = """
+from cyrene_sdk import BasePlugin, PluginMetadata, tool
+
+class Bare(BasePlugin):
+    meta = PluginMetadata(name="bare", version="1.0.0", description="Does two things.")
+
+    @tool(danger_level="low", read_only=True)
+    def one(self) -> str:
+        "Do one thing. Call it when asked."
+        return "1"
+
+    @tool(danger_level="low", read_only=True)
+    def two(self) -> str:
+        "Do another thing. Call it when asked."
+        return "2"
+"""
+
+
 @pytest.mark.parametrize("name", ["weather", "my-weather", "7up", "a_b-c"])
 def test_a_new_plugin_works_at_once(name: str, workshop: Any, cyrene: Run) -> None:
     made = cyrene("new", name)
@@ -78,6 +96,12 @@ def test_a_new_plugin_works_at_once(name: str, workshop: Any, cyrene: Run) -> No
     workshop.list(name)
     (tool,) = cyrene("tools", "--json").document
     assert cyrene("call", tool["id"], "text=one two three").out == "3 words\n"
+
+
+def test_a_first_plugin_is_told_of_as_a_whole_plugins_json(workshop: Any, cyrene: Run) -> None:
+    assert '  write a plugins.json:  [{"name": "weather"}]\n' in cyrene("new", "weather").out
+    workshop.list("weather")
+    assert '  add to the list of plugins.json:  {"name": "tides"}\n' in cyrene("new", "tides").out
 
 
 def test_the_tests_of_a_new_plugin_pass(workshop: Any, cyrene: Run) -> None:
@@ -166,6 +190,14 @@ def test_what_was_found_is_written_for_people_with_place_and_mend(workshop: Any,
     assert ran.code == 1
     assert "  error: 'one' is no version\n    where: metadata, version\n    mend:  write it like" in ran.out
     assert ran.out.splitlines()[-1].startswith("1 plugin: ")
+
+
+def test_what_several_tools_lack_is_written_once_with_all_places(workshop: Any, cyrene: Run) -> None:
+    workshop.plugin("bare", BARE)
+    workshop.list("bare")
+    out = cyrene("check", "bare").out
+    assert out.count("it has no triggers") == 1
+    assert "  warning: it has no triggers\n    where: tool 'one'; tool 'two'\n    mend: " in out
 
 
 def test_code_that_cannot_be_imported_is_an_error_with_its_line(workshop: Any, cyrene: Run) -> None:
@@ -355,3 +387,9 @@ def test_an_alias_that_another_tool_hides_is_an_error(greeter: Any, cyrene: Run)
         ("its alias 'say' is hidden by 'greeter.erase', so models see 'greet'", "tool 'greeter.greet'"),
         ("its alias 'say' is hidden by 'greeter.greet', so models see 'erase'", "tool 'greeter.erase'"),
     ]
+
+
+def test_every_fault_of_an_entry_is_told(greeter: Any, cyrene: Run) -> None:
+    greeter.list({"name": "greeter", "enabeld": True, "confg": {}})
+    (verdict,) = cyrene("check", "--json").document
+    assert [error["what"] for error in verdict["errors"]] == ["unknown key 'enabeld'", "unknown key 'confg'"]

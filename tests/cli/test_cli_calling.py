@@ -310,3 +310,18 @@ def test_a_thread_that_hangs_does_not_keep_the_command_from_ending(trouble: Any)
     ran = trouble.process("call", "stuck", "--json")
     assert (ran.code, ran.document["error_kind"]) == (1, "timeout")
     assert time.monotonic() - started < 30
+
+
+def test_a_tool_of_a_disabled_plugin_says_how_to_enable_it(greeter: Any, cyrene: Run) -> None:
+    cyrene("tools")  # describes the greeter once
+    greeter.list({"name": "greeter", "enabled": False})
+    ran = cyrene("call", "greet")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == ("plugin 'greeter': it is disabled\n  mend:  set its entry's 'enabled' to true in plugins.json\n")
+
+
+def test_an_unknown_tool_is_looked_for_among_the_plugins_that_cannot_be_used(workshop: Any, cyrene: Run) -> None:
+    workshop.list("nowhere")
+    ran = cyrene("call", "forecast")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith("  mend:  `cyrene tools` lists all, and names the plugins that cannot be used\n")

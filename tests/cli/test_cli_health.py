@@ -79,3 +79,11 @@ def test_a_plugin_that_must_not_fail_ends_the_host_with_exit_2(greeter: Any, cyr
     ran = cyrene("health")
     assert (ran.code, ran.out) == (2, "")
     assert "plugin 'tired': the host does not start without it" in ran.err
+
+
+def test_a_disabled_plugin_has_no_health(greeter: Any, cyrene: Run) -> None:
+    cyrene("tools")  # describes it once
+    greeter.list({"name": "greeter", "enabled": False})
+    ran = cyrene("health")
+    assert ran.code == 0
+    assert ran.out.splitlines()[1].split() == ["greeter", "disabled", "1.2.0", "0"]

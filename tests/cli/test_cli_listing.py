@@ -131,3 +131,11 @@ def test_without_plugins_json_all_installed_plugins_are_listed_and_that_is_said(
     ran = cyrene("plugins")
     assert {"hello", "calculator"} <= {line.split()[0] for line in ran.out.splitlines()[1:]}
     assert "note: there is no plugins.json in" in ran.err
+
+
+def test_an_empty_list_says_how_to_fill_it(workshop: Any, cyrene: Run) -> None:
+    workshop.list()
+    ran = cyrene("plugins")
+    assert (ran.code, ran.out) == (0, "PLUGIN  STATE  VERSION  TOOLS  DESCRIPTION\n")
+    assert ran.err == "no plugins are listed: `cyrene new NAME` writes one, an entry in plugins.json lists it\n"
+    assert cyrene("tools").err == "there are no tools: `cyrene plugins` shows which plugins there are\n"

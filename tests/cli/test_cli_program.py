@@ -65,12 +65,19 @@ def test_the_version_is_shown(cyrene: Run) -> None:
             "no such option: --jsn\n  where: command line, cyrene tools\n  mend:  did you mean '--json'?\n",
         ),
         (
+            ("call", "hello", "--value", "3"),
+            """no such option: --value
+  where: command line, cyrene call
+  mend:  `cyrene call --help` shows its use
+""",
+        ),
+        (
             ("manifest", "biuld"),
             "no such command 'biuld'\n  where: command line, cyrene manifest\n  mend:  did you mean 'build'?\n",
         ),
         (
             ("call",),
-            """missing argument 'name'
+            """missing argument 'NAME'
   where: command line, cyrene call
   mend:  `cyrene call --help` shows its use
 """,
@@ -190,6 +197,14 @@ def test_a_command_line_that_is_no_text_is_refused_and_not_a_crash(greeter: Any)
     )  # fmt: skip
     assert ended.returncode == 2
     assert b"Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("closed", ["1", "2", "0"])
+def test_a_stream_that_is_closed_from_the_start_is_done_without(closed: str, tmp_path: Path) -> None:
+    script = f'"$0" -m cyrene_host.cli --version {closed}>&-'
+    ended = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, check=False, cwd=tmp_path)
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 def test_the_page_of_the_commands_has_a_heading_for_each() -> None:

@@ -7,6 +7,18 @@ from typing import Any
 
 Run = Callable[..., Any]
 
+UNITS = """
+from cyrene_sdk import BasePlugin, PluginMetadata, tool
+
+class Units(BasePlugin):
+    meta = PluginMetadata(name="units", version="1.0.0")
+
+    @tool(danger_level="low")
+    def convert(self, value: float, unit: str, to: str = "m") -> str:
+        "Convert a length."
+        return ""
+"""
+
 
 def test_a_tool_that_can_be_called_is_exit_0(greeter: Any, cyrene: Run) -> None:
     ran = cyrene("why", "greet")
@@ -18,10 +30,16 @@ def test_a_tool_that_can_be_called_is_exit_0(greeter: Any, cyrene: Run) -> None:
     )  # fmt: skip
 
 
+def test_what_to_type_names_the_arguments_that_a_call_needs(greeter: Any, cyrene: Run) -> None:
+    greeter.plugin("units", UNITS)
+    greeter.list("units")
+    assert "  type:  cyrene call units.convert value=… unit=…\n" in cyrene("why", "convert").out
+
+
 def test_a_name_that_means_nothing_is_exit_1_with_a_near_one(greeter: Any, cyrene: Run) -> None:
     ran = cyrene("why", "gret")
     assert ran.code == 1
-    assert ran.out.startswith("gret: unknown_name\n  there is no tool 'gret'")
+    assert ran.out.startswith("gret: unknown_name\n  there is no tool and no plugin 'gret'")
     assert "  mend:  did you mean 'greeter.greet'?" in ran.out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from cyrene_host import Host, HostStateError
 from cyrene_host.catalog.plugins_file import PluginsFileError
 from cyrene_host.supervise.supervisor import StartAbortedError
+from cyrene_sdk import DefinitionError
 
 Write = Callable[..., Path]
 
@@ -132,7 +134,7 @@ async def test_stop_is_called_only_on_a_plugin_whose_init_ended(
     assert report.error.where.startswith(f"stage {stage} of 'bad' 1.0.0, plugins.json line 1, /0")
     assert good.success
     assert bad.error_kind == "plugin_unavailable"
-    assert "it is failed" in bad.error
+    assert "it has failed" in bad.error
     assert [line for line in log_of(file) if line.startswith("bad")] == log
 
 
@@ -198,6 +200,27 @@ async def test_a_stop_that_raises_leaves_the_others_stopped(
     states = {report.name: report.state.value for report in host.plugins.list()}
     assert states == {"one": "stopped", "two": "stopping", "three": "stopped"}
     assert "plugin 'two': 'stop' raised ValueError: stuck" in caplog.text
+
+
+async def test_a_plugin_is_degraded_while_a_given_up_call_of_it_runs(plugins_json: Write) -> None:
+    stuck = living("stuck").replace("LOG =", "import threading\n    END = threading.Event()\n    LOG =", 1)
+    stuck = stuck.replace("async def stuck_do", "def stuck_do").replace('return "done', 'END.wait(10); return "done')
+
+    async with Host.open(plugins_json([{"name": "stuck"}], stuck=stuck)) as host:
+        result = await host.call("stuck.stuck_do", deadline_s=0.05)
+        [during] = await host.health()
+        still_called = await host.call("stuck.stuck_do", {"no": 1})
+        sys.modules["stuck"].END.set()
+        async with asyncio.timeout(10):
+            while (after := (await host.health())[0]).state == "degraded":
+                assert after.abandoned == 1
+
+    assert result.error_kind == "timeout"
+    assert (during.state, during.is_well) == ("degraded", False)
+    assert during.error
+    assert during.error.what == "calls that were given up still run inside the host: 1"
+    assert still_called.error_kind == "invalid_arguments"
+    assert (after.state, after.error) == ("started", None)
 
 
 async def test_health_tells_a_degraded_plugin_and_its_recovery(plugins_json: Write) -> None:
@@ -348,6 +371,22 @@ async def test_live_definitions_replace_the_manifest_with_a_note(plugins_json: W
     assert again.notes == ()
 
 
+async def test_a_host_that_is_cancelled_while_it_opens_stops_what_it_began(plugins_json: Write, tmp_path: Path) -> None:
+    cancel = "import asyncio; [t for t in asyncio.all_tasks() if t.get_name() == 'opener'][0].cancel()"
+    slow = living("slow", {"quick": ""}, start=f"{cancel}; await asyncio.Event().wait()")
+    slow = slow.replace("def start", "async def start")
+    file = plugins_json([{"name": "slow"}, {"name": "quick"}], slow=slow, quick=living("quick"))
+
+    tasks = asyncio.all_tasks()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(Host.open(file).__aenter__(), name="opener")
+
+    log = (tmp_path / "plugins" / "log").read_text().splitlines()
+    assert log == ["quick init", "quick start", "slow init", "slow start", "slow stop", "quick stop"]
+    assert asyncio.all_tasks() == tasks
+
+
 async def test_a_function_of_the_program_is_a_tool_like_any_other(plugins_json: Write) -> None:
     async def double(number: int) -> int:
         """Double a number."""
@@ -367,6 +406,50 @@ async def test_a_function_of_the_program_is_a_tool_like_any_other(plugins_json: 
     assert by_id.data == 2
     assert bad.error_kind == "invalid_arguments"
     assert why.is_available
+
+
+async def test_a_function_registered_later_is_the_one_that_is_called(plugins_json: Write) -> None:
+    async with Host.open(plugins_json([])) as host:
+        host.tools.register(lambda: "first", name="say", id="told")
+        first = await host.call("say")
+        report = host.tools.register(lambda: "second", name="say")
+        second = await host.call("say")
+        old_id = await host.call("told")
+        listed = [tool.id for tool in host.tools.list()]
+
+    assert (first.output, second.output) == ("first", "second")
+    assert report.name == "say"
+    assert old_id.error_kind == "unknown_tool"
+    assert listed == ["app.say"]
+
+
+async def test_a_function_that_takes_a_tool_s_short_name_makes_it_mean_two(plugins_json: Write) -> None:
+    async with Host.open(plugins_json([{"name": "one"}], one=living("one"))) as host:
+        before = await host.call("one_do")
+        report = host.tools.register(lambda: "own", name="one_do")
+        after = await host.call("one_do")
+        by_id = await host.call("one.one_do")
+        own = await host.call(report.name)
+
+    assert before.success
+    assert report.name == "app__one_do"
+    assert "means several tools" in after.error
+    assert by_id.success
+    assert own.output == "own"
+
+
+async def test_a_function_does_not_take_the_place_of_a_plugin_s_tool(plugins_json: Write) -> None:
+    async with Host.open(plugins_json([{"name": "app", "trust": "full"}], app=living("app"))) as host:
+        with pytest.raises(DefinitionError) as refused:
+            host.tools.register(lambda: "own", name="app_do")
+        result = await host.call("app.app_do")
+
+    assert result.output == "done by app"
+    assert str(refused.value) == (
+        "the tool 'app.app_do' would be one of the plugin 'app'\n"
+        "  where: plugins.json line 1, /0\n"
+        "  mend:  give the plugin another name: 'app' stands before the program's own tools"
+    )
 
 
 async def test_an_untyped_function_is_refused_when_it_is_registered(plugins_json: Write) -> None:

@@ -402,6 +402,14 @@ WRONG: list[tuple[Callable[[], None], str, str]] = [
 ]
 
 
+@pytest.mark.parametrize("parameters", ["", "name: str", "*, name: str"])
+def test_a_method_without_self_is_refused(parameters: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        exec(f"class Sample:\n    @tool\n    def hello({parameters}) -> None: ...", {"tool": tool})
+    assert refused.value.what == "tool method 'hello' has no `self`"
+    assert refused.value.mend == "write `self` before its other parameters"
+
+
 @pytest.mark.parametrize(("declare", "what", "mend"), WRONG)
 def test_what_cannot_be_a_tool_is_refused_where_it_is_declared(
     declare: Callable[[], None], what: str, mend: str

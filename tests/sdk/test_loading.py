@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import ModuleType
 
@@ -242,6 +243,21 @@ def test_a_second_load_takes_the_imported_module(write: Write) -> None:
     code = write(PLUGIN)
 
     assert type(load_plugin(code)) is type(load_plugin(code))
+
+
+def test_two_entries_for_one_module_may_load_at_the_same_time(write: Write) -> None:
+    code = write("import threading\nbegun, go = threading.Event(), threading.Event()\nfrom . import slow\n" + PLUGIN,
+                 slow="from PACKAGE import begun, go\nbegun.set()\ngo.wait(10)")  # fmt: skip
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(load_plugin, code)
+        while (module := sys.modules.get(code.module)) is None or not hasattr(module, "begun"):
+            assert not first.done()
+        module.begun.wait(10)
+        second = pool.submit(load_plugin, code)
+        assert not wait([second], timeout=0.2).done  # it waits for the module to be complete
+        module.go.set()
+
+        assert type(first.result(10)) is type(second.result(10))
 
 
 def test_siblings_of_the_package_are_found_and_hide_nothing(write: Write, tmp_path: Path) -> None:

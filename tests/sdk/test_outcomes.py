@@ -167,8 +167,11 @@ def test_what_is_nested_too_deep_is_output_invalid() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["x" * 1_048_577, "é" * 600_000, {"t": "x" * 1_048_577}, list(range(100_001)), ToolResult(output="x" * 2_097_153)],
-    ids=["text", "bytes of text", "data", "values", "result"],
+    [
+        *("x" * 1_048_577, "é" * 600_000, {"t": "x" * 1_048_577}, list(range(100_001))),
+        *(ToolResult(output="x" * 1_048_577), ToolResult(error="é" * 600_000), ToolResult(data="x" * 2_097_153)),
+    ],
+    ids=["text", "bytes of text", "data", "values", "output", "error", "result"],
 )
 def test_what_is_too_large_says_the_limit(value: object) -> None:
     told = fault(value)

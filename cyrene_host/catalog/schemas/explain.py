@@ -48,6 +48,9 @@ class Fault:
     message: str
     rule: str
 
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
 
 def explain(
     validator: jsonschema_rs.Validator, enforced: dict[str, Any], value: object, *, is_explosive: bool

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.util
 import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from cyrene_sdk._worker.faults import StageError, sentence_of, trace_of
+from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.protocols import Plugin
 
 __all__ = ["Code", "forget_plugin", "load_plugin", "plugin_classes"]
@@ -119,25 +119,39 @@ def _import(code: Code) -> ModuleType:
 
 def _import_top(top: str, folder: str) -> None:
     """Import the top-level package from `folder` itself, whatever else on sys.path has its name."""
-    loaded = sys.modules.get(top)
-    if loaded is not None:
-        origins = [_file_of(loaded) or "", *getattr(loaded, "__path__", ())]
-        if not any(Path(origin).resolve().is_relative_to(Path(folder).resolve()) for origin in origins if origin):
-            raise StageError(
-                f"a module '{top}' is loaded from '{origins[-1]}' already, not from '{folder}'",
-                stage="load",
-                mend=f"rename the plugin's module '{top}': module names are shared in one interpreter",
-            )
-        return
-    spec = PathFinder.find_spec(top, [folder])
-    if spec is None:
-        raise ModuleNotFoundError(f"No module named {top!r}", name=top)
     if folder not in sys.path:
         sys.path.append(folder)  # at the end: siblings of the package are found, nothing else is hidden
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[top] = module
-    if spec.loader is not None:  # a namespace package has nothing to run
-        spec.loader.exec_module(module)
+    finder = _InFolder(top, folder)
+    sys.meta_path.insert(0, finder)
+    try:
+        # By Python's own import, which makes a second entry for the same module wait until it is complete.
+        module = importlib.import_module(top)
+    finally:
+        sys.meta_path.remove(finder)
+    origins = [_file_of(module) or "", *getattr(module, "__path__", ())]
+    if not any(Path(origin).resolve().is_relative_to(Path(folder).resolve()) for origin in origins if origin):
+        raise StageError(
+            f"a module '{top}' is loaded from '{origins[-1]}' already, not from '{folder}'",
+            stage="load",
+            mend=f"rename the plugin's module '{top}': module names are shared in one interpreter",
+        )
+
+
+class _InFolder:
+    """Finds one top-level module, in one folder only."""
+
+    def __init__(self, top: str, folder: str) -> None:
+        self._top = top
+        self._folder = folder
+
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+        """Return the spec of the module in the folder; None for every other module."""
+        if fullname != self._top:
+            return None
+        spec = PathFinder.find_spec(fullname, [self._folder])
+        if spec is None:
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+        return spec
 
 
 def _forget(top: str, before: set[str]) -> None:
@@ -186,6 +200,8 @@ def _load_error(what: str, error: BaseException, code: Code) -> StageError:
             where = f"{frame.f_code.co_filename} line {line}"
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{error.filename} line {error.lineno}"
+    if isinstance(error, CyreneError):  # what a decorator refuses says itself where it is and what mends it
+        return StageError(error.what, stage="load", where=error.where or where, mend=error.mend, trace=trace_of(error))
     return StageError(
         what,
         stage="load",

@@ -89,6 +89,9 @@ def _fields_of_result(result: ToolResult) -> Fields:
         fields["images"] = [Image.from_json(image.to_dict()).to_dict() for image in result.images]
     own_copy = cast(Fields, checked(fields, max_bytes=2 * OUTPUT_BYTES))
     _check_types(own_copy)
+    for text in ("output", "error"):
+        if len(own_copy.get(text, "")) > SHORT_TEXT:
+            checked(own_copy[text], max_bytes=OUTPUT_BYTES)
     return own_copy
 
 
