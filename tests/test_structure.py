@@ -55,6 +55,8 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
     ): "it tells which package is missing, so it needs none itself",
     ("cyrene_host.cli.doctor", "cyrene_host.cli.isolation"): "likewise",
     ("cyrene_host.cli.program", "cyrene_host.cli.usage"): "so that a package that is missing is told in four parts",
+    ("cyrene_sdk._worker.__main__", "cyrene_sdk._worker"): "start-up and memory: each of the three processes needs one",
+    ("cyrene_sdk._worker.process", "uvloop"): "an extra: asyncio's own loop serves without it",
     ("cyrene_host.cli.screen", "rich"): "start-up: only a table for a person at a terminal needs it",
     ("cyrene_host.host.listing", "cyrene_host.host.tool_schemas"): "start-up: lists compile no schema, `why` one",
     (
@@ -67,7 +69,7 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
 # module: why it is over 300 lines of code.
 LONG_MODULES: dict[str, str] = {}
 
-SDK_MAY_IMPORT = {"cyrene_sdk", "pluggy", "pydantic", "pydantic_core", "typing_extensions"}
+SDK_MAY_IMPORT = {"cyrene_sdk", "pluggy", "pydantic", "pydantic_core", "typing_extensions", "uvloop"}
 
 FORBIDDEN_NAMES = {"http", "ray", "util", "utils", "helper", "helpers", "common", "base", "manager", "managers"}
 # Written in pieces, so that this file does not hold what it forbids.

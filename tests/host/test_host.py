@@ -206,7 +206,7 @@ async def test_a_plugin_is_degraded_while_a_given_up_call_of_it_runs(plugins_jso
     stuck = living("stuck").replace("LOG =", "import threading\n    END = threading.Event()\n    LOG =", 1)
     stuck = stuck.replace("async def stuck_do", "def stuck_do").replace('return "done', 'END.wait(10); return "done')
 
-    async with Host.open(plugins_json([{"name": "stuck"}], stuck=stuck)) as host:
+    async with Host.open(plugins_json([{"name": "stuck", "runtime": "inline"}], stuck=stuck)) as host:
         result = await host.call("stuck.stuck_do", deadline_s=0.05)
         [during] = await host.health()
         still_called = await host.call("stuck.stuck_do", {"no": 1})
@@ -375,7 +375,8 @@ async def test_a_host_that_is_cancelled_while_it_opens_stops_what_it_began(plugi
     cancel = "import asyncio; [t for t in asyncio.all_tasks() if t.get_name() == 'opener'][0].cancel()"
     slow = living("slow", {"quick": ""}, start=f"{cancel}; await asyncio.Event().wait()")
     slow = slow.replace("def start", "async def start")
-    file = plugins_json([{"name": "slow"}, {"name": "quick"}], slow=slow, quick=living("quick"))
+    inline = {"runtime": "inline"}
+    file = plugins_json([{"name": "slow", **inline}, {"name": "quick", **inline}], slow=slow, quick=living("quick"))
 
     tasks = asyncio.all_tasks()
 
