@@ -17,7 +17,7 @@ from cyrene_sdk.errors import CyreneError
 
 __all__ = ["StartAbortedError", "Supervisor"]
 
-PATIENCE_S = 1.0
+PATIENCE_S = 2.0
 """How long a start keeps its place among those side by side: one that only waits, or hangs, must not delay others."""
 
 _log = logging.getLogger("cyrene.plugins")
