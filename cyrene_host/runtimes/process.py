@@ -66,7 +66,7 @@ class ProcessRuntime:
                 await worker.start(logging.getLogger(f"cyrene.plugin.{self._plan.name}").getEffectiveLevel())
         except TimeoutError as error:
             worker.kill("it was not ready in time")
-            what = f"its worker was not ready within the limit of {limit_s:g} s"
+            what = f"its worker was not ready within the limit of {limit_s:.3g} s"
             raise StageError(what, stage="load", mend="raise limits.load_s in the entry", timed_out=True) from error
         worker.ended.add_done_callback(self._ended)
         message = await self._stage("load", max(0.01, deadline - loop.time()))
@@ -98,7 +98,7 @@ class ProcessRuntime:
             async with asyncio.timeout(limit_s + self._plan.grace_s / 2):
                 await self._stage("health", limit_s, patience_s=math.inf)
         except TimeoutError as error:
-            what = f"'health' did not end within its limit of {limit_s:g} s"
+            what = f"'health' did not end within its limit of {limit_s:.3g} s"
             raise StageError(what, stage="health", mend="find what it blocks in", timed_out=True) from error
 
     async def stop(self, limit_s: float) -> None:
@@ -158,7 +158,7 @@ class ProcessRuntime:
         answer = await self._ask(order, limit_s if patience_s is None else patience_s)
         if isinstance(answer, Lost):
             if answer.by_limit:
-                what = f"'{stage}' did not end within its limit of {limit_s:g} s, and its worker was ended"
+                what = f"'{stage}' did not end within its limit of {limit_s:.3g} s, and its worker was ended"
                 raise StageError(what, stage=stage, mend="find what it blocks in, or raise the limit", timed_out=True)
             raise WorkerLostError(
                 f"its worker ended during '{stage}': {answer.why}{self._printed()}",
@@ -173,7 +173,7 @@ class ProcessRuntime:
         """Say what became of a call whose worker is gone."""
         if lost.by_limit:
             self._wear_out("a call hung, and its worker was ended")
-            return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:g} s; its worker was ended", retry="timeout")
+            return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:.3g} s; its worker was ended", retry="timeout")
         ending = lost.ending
         if ending is not None and ending.signal == signal.SIGXCPU:
             limit = self._plan.limits.get("cpu_seconds")

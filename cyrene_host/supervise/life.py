@@ -155,7 +155,7 @@ class Life:
             f"it {self.state.claim}{cause}{again}",
             plugin=self.name,
             where=self.error.where if self.error else None,
-            mend=(self.error.mend if self.error else None) or self.state.mend,
+            mend=(self.error.mend if self.error else None) or self.state.mend_of(self.name),
             retryable=self.state is PluginState.RESTARTING,
         )
 
@@ -312,7 +312,7 @@ class Life:
         if self.runtime is None:
             return
         if count and self.state is PluginState.STARTED:
-            what = f"{count} of its calls did not end when they were cancelled, and still run"
+            what = f"calls that were given up still run inside the host: {count}"
             mend = "restart the host to be rid of them, or let it run as a process: its entry's 'runtime'"
             self.error = CyreneError(what, plugin=self.name, where=self.record.place, mend=mend)
             await self._become(PluginState.DEGRADED, what)

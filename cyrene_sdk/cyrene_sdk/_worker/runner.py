@@ -166,7 +166,7 @@ class Runner:
         try:
             answer = await self._calls.limited(self._execute(live, arguments, call, validate), limit_s)
         except TimeoutError:
-            return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:g} s", retry="timeout")
+            return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:.3g} s", retry="timeout")
         return _ended(answer) if type(answer) is Raised else outcome_of(answer)
 
     async def validate(self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float) -> Fault | None:
@@ -177,7 +177,7 @@ class Runner:
         try:
             answer = await self._calls.limited(self._validate(live, arguments, call), limit_s)
         except TimeoutError:
-            return Fault(ErrorKind.TIMEOUT, f"'validate' gave no answer within {limit_s:g} s", retry="timeout")
+            return Fault(ErrorKind.TIMEOUT, f"'validate' gave no answer within {limit_s:.3g} s", retry="timeout")
         return _ended(answer) if type(answer) is Raised else None
 
     @property
