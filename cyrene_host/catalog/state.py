@@ -6,12 +6,9 @@ from enum import StrEnum
 
 __all__ = ["CALLABLE_STATES", "PluginState"]
 
-_ENABLE = "set its entry's 'enabled' to true in plugins.json"
-_ASK = "`cyrene health` tells more"
-
 
 class PluginState(StrEnum):
-    """Where a plugin is in its life; what each means is in docs/architecture.md."""
+    """Where a plugin is in its life; what each means is in docs/plugin-life.md."""
 
     DISABLED = "disabled"
     DISCOVERED = "discovered"
@@ -31,10 +28,9 @@ class PluginState(StrEnum):
         """What a sentence says of a plugin in this state, such as `is blocked`."""
         return "has failed" if self is PluginState.FAILED else f"is {self.value}"
 
-    @property
-    def mend(self) -> str:
-        """What to do about it where no error says so."""
-        return _ENABLE if self is PluginState.DISABLED else _ASK
+    def mend_of(self, plugin: str) -> str:
+        """What to do about a plugin in this state where no error says so."""
+        return f"`cyrene plugins enable {plugin}`" if self is PluginState.DISABLED else "`cyrene health` tells more"
 
 
 CALLABLE_STATES = frozenset({PluginState.DISCOVERED, PluginState.STARTED, PluginState.DEGRADED})

@@ -63,5 +63,5 @@ def _not_known_yet(plugin: Undescribed, shown: str) -> CallFailedError:
         f"it {plugin.state.claim}, so its tool '{shown}' is not known{cause}",
         plugin=plugin.name,
         where=error.where if error else None,
-        mend=(error.mend if error else None) or plugin.state.mend,
+        mend=(error.mend if error else None) or plugin.state.mend_of(plugin.name),
     )

@@ -317,7 +317,7 @@ def test_a_tool_of_a_disabled_plugin_says_how_to_enable_it(greeter: Any, cyrene:
     greeter.list({"name": "greeter", "enabled": False})
     ran = cyrene("call", "greet")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == ("plugin 'greeter': it is disabled\n  mend:  set its entry's 'enabled' to true in plugins.json\n")
+    assert ran.err == "plugin 'greeter': it is disabled\n  mend:  `cyrene plugins enable greeter`\n"
 
 
 def test_an_unknown_tool_is_looked_for_among_the_plugins_that_cannot_be_used(workshop: Any, cyrene: Run) -> None:
