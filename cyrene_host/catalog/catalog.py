@@ -111,7 +111,7 @@ class Catalog:
             entry_points: installed plugins by name.
             store: shipped and kept manifests.
             switches: plugins that a person switched on or off, over what their entries say.
-            only: describe no plugin anew but this one and its dependencies; None means all.
+            only: describe no plugin anew but this one and its dependencies; None means all, an empty name none.
         """
         base = file.path.parent
         plugins = _entries(file, entry_points, switches or {})
@@ -286,7 +286,7 @@ def _needed(
     Any plugin may be meant by a name that is no entry's: then all are needed.
     """
     by_name = {plugin.name: plugin for plugin in plugins}
-    wanted, seen = {only}, set[str]()
+    wanted, seen = {only} - {""}, set[str]()
     while wanted - seen:
         if not wanted <= by_name.keys():
             yield [plugin for plugin in missing if plugin.name not in seen]
