@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import venv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from cyrene_host.runtimes.leftovers import MARKER, own_marker
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="these are means of Linux")
 
 Run = Callable[..., Any]
 
@@ -112,3 +118,73 @@ def test_a_folder_that_is_gone_is_a_symptom_and_no_traceback(workshop: Any, cyre
     assert ran.code == 1
     assert "looking at it failed: FileNotFoundError" in ran.out
     assert "Traceback" not in ran.out + ran.err
+
+
+def told(ran: Any, about: str) -> list[str]:
+    return [symptom["what"] for symptom in ran.document["symptoms"] if symptom["about"] == about]
+
+
+@linux
+def test_what_really_confines_a_worker_here_is_tried_out_and_told(greeter: Any, cyrene: Run) -> None:
+    ran = cyrene("doctor", "--json")
+    start, ends, limits, *_ = told(ran, "isolation")
+    assert start.startswith("each plugin has a worker, forked from the keeper, in a session of its own, on ")
+    assert ends == "a worker ends with its host, and all that it starts ends with it (parent-death signal, subreaper)"
+    assert limits == "limits.memory_mb and limits.open_files take effect"
+    as_root = any("run as root" in what for what in told(ran, "isolation"))
+    assert as_root == (os.getuid() == 0)
+
+
+def test_settings_and_plugins_that_are_set_up_here_do_not_change_what_is_tried_out(greeter: Any, cyrene: Run) -> None:
+    greeter.list("greeter", {"name": "witness", "import": "nothing"})
+    forbidding = ("--set", "danger.low=deny", "--set", 'tools.deny=["*"]')
+    assert len(told(cyrene("doctor", "--json", *forbidding), "isolation")) >= 3
+
+
+def test_a_machine_where_no_worker_can_be_started_is_told(
+    greeter: Any, cyrene: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    greeter.list()
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    ran = cyrene("doctor", "--json")
+    assert (ran.code, wrong(ran)) == (1, ["isolation"])
+    (what,) = told(ran, "isolation")
+    assert what.startswith("no worker can be started here: ")
+    assert "/nowhere/python" in what
+
+
+def test_each_interpreter_that_an_entry_names_is_run(greeter: Any, cyrene: Run) -> None:
+    bare = greeter.folder / "bare"
+    venv.create(bare, with_pip=False)
+    newer = greeter.folder / "newer"
+    newer.write_text('#!/bin/sh\necho \'["3.14.0", "9.0.0", 99]\'\n')
+    newer.chmod(0o700)
+    code = {"path": "plugins/greeter", "import": "cyrene_greeter"}
+    names = {"own": sys.executable, "bare": "bare", "newer": "newer", "absent": "nowhere"}
+    greeter.list(*({"name": name, "python": python, **code} for name, python in names.items()))
+    ran = cyrene("doctor", "--json")
+    assert wrong(ran) == ["python of bare", "python of newer", "python of absent"]
+    assert told(ran, "python of own")[0].startswith("Python 3.")
+    assert "has no cyrene-sdk that can be used: ModuleNotFoundError" in told(ran, "python of bare")[0]
+    assert "cyrene-sdk 9.0.0" in told(ran, "python of newer")[0]
+    assert "it speaks contract 99, which this host does not" in told(ran, "python of newer")[0]
+    assert "cannot be started: No such file or directory" in told(ran, "python of absent")[0]
+
+
+@linux
+def test_what_a_killed_host_has_left_is_told_and_not_touched(greeter: Any, cyrene: Run) -> None:
+    state = greeter.folder / "state"
+    assert told(cyrene("doctor", "--json"), "leftovers") == ["no host has left anything behind"]
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (state / "scratch" / f"{gone.pid}-1-abcd").mkdir(parents=True)
+    digest = own_marker(state).rpartition(":")[2]
+    with subprocess.Popen(["sleep", "60"], env={MARKER: f"{gone.pid}:1:{digest}"}) as left:
+        ran = cyrene("doctor", "--json")
+        assert left.poll() is None
+        left.kill()
+    assert ran.code == 0
+    (what,) = told(ran, "leftovers")
+    assert what == (
+        f"a host that was killed has left the processes {left.pid} and 1 scratch folders below '{state / 'scratch'}'"
+    )
