@@ -9,21 +9,17 @@ __all__ = ["DemandError", "check_demands", "untrusted_inline"]
 
 
 class DemandError(CyreneError):
-    """An entry demands what only a worker process, a sandbox or an MCP client could give."""
+    """An entry demands what only a sandbox or an MCP client could give."""
 
 
 def check_demands(entry: PluginEntry) -> None:
     """Refuse an entry whose plugin would run otherwise than it says.
 
     Raises:
-        DemandError: it names an MCP server or another interpreter, or limits what its code may do; here all code runs
-            inside the host.
+        DemandError: it names an MCP server, or limits what its code may do.
     """
     if entry.mcp is not None:
         raise _unmet(entry, "it is an MCP server, and this host connects to none", "mcp", "disable the entry")
-    if entry.python is not None:
-        what = f"its interpreter '{entry.python[:80]}' means a process of its own, and this host starts none"
-        raise _unmet(entry, what, "python", "install it beside the host and remove 'python', or disable the entry")
     if entry.permissions is not None:
         what = "its 'permissions' cannot be enforced: this host runs plugins without a sandbox"
         raise _unmet(entry, what, "permissions", "remove 'permissions' if you trust its code, or disable the entry")

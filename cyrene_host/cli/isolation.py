@@ -129,4 +129,4 @@ async def _testified() -> ToolResult:
         allowed = {"tools.allow": ["*"], "tools.deny": []}
         opening = Host.open(plugins, config=Path(folder) / "cyrene.toml", overrides=settings | allowed, start="called")
         async with opening as host:
-            return await host.call("testify", {"memory_mb": MEMORY_MB, "open_files": OPEN_FILES})
+            return await host.call("witness.testify", {"memory_mb": MEMORY_MB, "open_files": OPEN_FILES})

@@ -44,19 +44,13 @@ def load(tmp_path: Path) -> Load:
             "disable the entry",
         ),
         (
-            {"path": "w", "python": ".venv"},
-            "its interpreter '.venv' means a process of its own, and this host starts none",
-            "python",
-            "install it beside the host and remove 'python', or disable the entry",
-        ),
-        (
             {"path": "w", "permissions": {"network": False}},
             "its 'permissions' cannot be enforced: this host runs plugins without a sandbox",
             "permissions",
             "remove 'permissions' if you trust its code, or disable the entry",
         ),
     ],
-    ids=["mcp", "python", "permissions"],
+    ids=["mcp", "permissions"],
 )
 def test_what_cannot_be_given_blocks_the_plugin_before_its_code_runs(
     load: Load, tmp_path: Path, entry: dict[str, Any], what: str, key: str, mend: str
