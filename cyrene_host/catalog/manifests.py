@@ -24,6 +24,7 @@ from cyrene_sdk.types import PluginMetadata, ToolDefinition, Wire
 
 __all__ = [
     "CONTRACTS",
+    "SPOKEN",
     "Manifest",
     "ManifestError",
     "ManifestStore",
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 CONTRACTS = range(1, CONTRACT + 1)
+SPOKEN = f"{CONTRACTS[0]} to {CONTRACTS[-1]}" if len(CONTRACTS) > 1 else str(CONTRACTS[0])
 """The SDK contracts that this host speaks."""
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -250,8 +252,7 @@ def _check_numbers(written: Mapping[str, Any], where: str, plugin: str | None) -
         raise _error(what, where, plugin, mend="upgrade cyrene-host")
     if type(contract) is not int or contract not in CONTRACTS:
         newer = type(contract) is int and contract > CONTRACTS[-1]
-        spoken = f"{CONTRACTS[0]} to {CONTRACTS[-1]}" if len(CONTRACTS) > 1 else str(CONTRACTS[0])
-        what = f"it was built with the SDK contract '{contract!s:.80}', this host speaks {spoken}"
+        what = f"it was built with the SDK contract '{contract!s:.80}', this host speaks {SPOKEN}"
         mend = "upgrade cyrene-host" if newer else "upgrade the plugin: it must be built again with a newer cyrene-sdk"
         raise _error(what, where, plugin, mend=mend)
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 from cyrene_host.catalog.sources import Source
 from cyrene_sdk.errors import CyreneError
 
-__all__ = ["ProbeError", "interpreter_of", "probe"]
+__all__ = ["ProbeError", "interpreter_of", "probe", "without_sdk"]
 
 ANSWER_BYTES = 4 * 1024 * 1024
 GRACE_S = 2.0
@@ -50,6 +50,17 @@ def interpreter_of(python: Path | None) -> Path:
     if python.is_dir():
         return python / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     return python
+
+
+def without_sdk(interpreter: Path, printed: str) -> tuple[str, str] | None:
+    """Return what is wrong and how to mend it, where an interpreter ended because it has no cyrene-sdk; else None.
+
+    Args:
+        printed: the last that it printed.
+    """
+    if "No module named 'cyrene_sdk" not in printed:
+        return None
+    return f"its interpreter '{interpreter}' has no cyrene-sdk", f"`{interpreter} -m pip install cyrene-sdk`"
 
 
 def probe(plugin: str, source: Source, limit_s: float) -> dict[str, Any]:
@@ -158,6 +169,9 @@ def _silent(plugin: str, source: Source, limit_s: float, printed: IO[bytes], *, 
     size = printed.seek(0, os.SEEK_END)
     printed.seek(max(0, size - TOLD_CHARS))
     last = printed.read(TOLD_CHARS).decode("utf-8", "replace").strip()
+    missing = without_sdk(interpreter_of(source.python), last)
+    if missing is not None:
+        return ProbeError(missing[0], plugin=plugin, where=source.where, mend=missing[1], trace=last)
     what = (
         f"'load' did not end within its limit of {limit_s:g} s"
         if timed_out

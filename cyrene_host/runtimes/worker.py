@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cyrene_host.catalog.manifests import CONTRACTS
+from cyrene_host.catalog.manifests import CONTRACTS, SPOKEN
+from cyrene_host.catalog.probe import without_sdk
 from cyrene_host.runtimes.keeper import Ending, Keeper, KeeperError
 from cyrene_host.runtimes.output import Output
 from cyrene_sdk._worker.faults import StageError
@@ -230,21 +231,25 @@ class Worker:
 
     def _check(self, greeting: Message | Lost) -> None:
         if isinstance(greeting, Lost):
-            printed = f"; it printed last: {self.printed_last}" if self.printed_last else ""
-            raise StageError(
-                f"its worker ended before it was ready: {greeting.why}{printed}",
-                stage="load",
-                mend="see that its interpreter ('python' in the entry) has cyrene-sdk: `cyrene doctor`",
-            )
+            raise self._not_ready(greeting)
         contract = greeting.get("contract")
         if contract not in CONTRACTS:
             newer = isinstance(contract, int) and contract > CONTRACTS[-1]
             self.kill("it speaks another contract")
             raise StageError(
-                f"its worker speaks the SDK contract '{contract!s:.20}', this host {CONTRACTS[0]} to {CONTRACTS[-1]}",
+                f"its worker speaks the SDK contract '{contract!s:.20}', this host speaks {SPOKEN}",
                 stage="load",
                 mend="upgrade cyrene-host" if newer else "upgrade cyrene-sdk in the interpreter that 'python' names",
             )
+
+    def _not_ready(self, lost: Lost) -> StageError:
+        interpreter = self._plan.interpreter
+        missing = without_sdk(interpreter, self.printed_last) if interpreter is not None else None
+        if missing is not None:
+            return StageError(missing[0], stage="load", mend=missing[1])
+        printed = f"; it printed last: {self.printed_last}" if self.printed_last else ""
+        what = f"its worker ended before it was ready: {lost.why}{printed}"
+        return StageError(what, stage="load", mend="`cyrene doctor` looks at the interpreter and at this machine")
 
     def _take(self, message: Message) -> None:
         kind = message.get("k")
