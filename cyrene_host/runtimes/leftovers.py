@@ -116,12 +116,13 @@ def _is_gone(pid: int, started: str) -> bool:
 
 
 def _started(pid: int) -> str | None:
-    """Return a process's start time in clock ticks since boot; None where there is no such process."""
+    """Return a process's start time in clock ticks since boot; None where there is none, or it has ended already."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    return stat.rpartition(")")[2].split()[19]
+    fields = stat.rpartition(")")[2].split()
+    return fields[19] if fields[0] not in "ZX" else None  # nobody may have asked yet how it ended
 
 
 def _digest(state_dir: Path) -> str:

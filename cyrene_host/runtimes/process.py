@@ -174,6 +174,7 @@ class ProcessRuntime:
         if lost.by_limit:
             self._wear_out("a call hung, and its worker was ended")
             return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:.3g} s; its worker was ended", retry="timeout")
+        self._ended()  # before the next call comes
         ending = lost.ending
         if ending is not None and ending.signal == signal.SIGXCPU:
             limit = self._plan.limits.get("cpu_seconds")
@@ -198,7 +199,7 @@ class ProcessRuntime:
             self._is_worn = True
             self._on_lost(why)
 
-    def _ended(self, _: asyncio.Future[Any]) -> None:
+    def _ended(self, _: object = None) -> None:
         why = self._worker.why if self._worker is not None else ""
         self._wear_out(f"its worker ended: {why}{self._printed()}")
 

@@ -91,18 +91,15 @@ class Harmful(BasePlugin):
 
     @tool(timeout_ms=4_000)
     def starts_children_and_hangs(self, folder: Path) -> str:
-        """Start a plain child, one in its own group, and a daemon."""
-        script = "import time; time.sleep(300)"
-        plain = subprocess.Popen([sys.executable, "-c", script])
-        group = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
-        daemon = (
-            "import subprocess as s, sys; "
-            f"print(s.Popen([sys.executable, '-c', {script!r}], start_new_session=True, stdout=s.DEVNULL).pid)"
-        )
-        pid = subprocess.run(
-            [sys.executable, "-c", daemon], stdout=subprocess.PIPE, text=True, check=True
-        ).stdout.strip()
-        (folder / "pids").write_text(f"{plain.pid} {group.pid} {pid}")
+        """Start children of every sort, and hang."""
+        start_children(folder)
+        time.sleep(60)
+        return "awake"
+
+    @tool(timeout_ms=60_000)
+    def starts_children_and_waits(self, folder: Path) -> str:
+        """Start children of every sort, and take a long time."""
+        start_children(folder)
         time.sleep(60)
         return "awake"
 
@@ -163,3 +160,16 @@ class Harmful(BasePlugin):
             except OSError:
                 pass
         return "spoken"
+
+
+def start_children(folder: Path) -> None:
+    """Start a plain child, one in its own group, and a daemon, and write down their pids."""
+    script = "import time; time.sleep(300)"
+    plain = subprocess.Popen([sys.executable, "-c", script])
+    group = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
+    daemon = (
+        "import subprocess as s, sys; "
+        f"print(s.Popen([sys.executable, '-c', {script!r}], start_new_session=True, stdout=s.DEVNULL).pid)"
+    )
+    pid = subprocess.run([sys.executable, "-c", daemon], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    (folder / "pids").write_text(f"{plain.pid} {group.pid} {pid}")
