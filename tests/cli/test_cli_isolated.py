@@ -44,7 +44,7 @@ HARM = '''
             time.sleep(60)
             return "at last"
 
-        @tool(danger_level="low")
+        @tool(danger_level="low", timeout_ms=60000)
         async def burn(self) -> str:
             """Use the processor."""
             while True:
