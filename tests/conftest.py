@@ -53,7 +53,7 @@ def until(slow: Callable[[float], float]) -> Callable[..., Any]:
 
     async def wait(is_so: Callable[[], object], limit_s: float = 5) -> None:
         async with asyncio.timeout(slow(limit_s)):
-            while not is_so():
+            while not is_so():  # noqa: ASYNC110 - of processes and files nobody tells
                 await asyncio.sleep(0.01)
 
     return wait

@@ -85,7 +85,13 @@ class _Worker:
 
     def _begin(self, number: int, work: Coroutine[Any, Any, None]) -> None:
         task = self._tasks[number] = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(lambda _: self._tasks.pop(number, None))
+        task.add_done_callback(lambda task: self._finish(number, task))
+
+    def _finish(self, number: int, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(number, None)
+        if task.cancelled():  # before its first step: it has told nothing
+            fault = Fault(ErrorKind.CANCELLED, "it was cancelled")
+            self._link.send({"k": "end", "id": number, "abandoned": 0, "fault": _plain(fault)})
 
     def _greet(self, hello: Message) -> None:
         """Say which contract this side speaks; the host decides whether the two fit."""
