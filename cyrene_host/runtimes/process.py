@@ -11,6 +11,7 @@ from typing import Any
 
 from cyrene_host.runtimes.answers import call_answer, metadata_answer, stage_failure, tools_answer
 from cyrene_host.runtimes.keeper import Keeper
+from cyrene_host.runtimes.output import Allowance
 from cyrene_host.runtimes.questions import Questions
 from cyrene_host.runtimes.worker import Lost, Plan, Worker
 from cyrene_sdk._worker.faults import Fault, Stage, StageError
@@ -24,6 +25,9 @@ from cyrene_sdk.types import PluginMetadata
 
 __all__ = ["ProcessRuntime", "WorkerLostError"]
 
+LOG_CHARS = 8_000
+LEAST_LINE = 200
+"""What a line costs at least: empty ones fill a log too."""
 SWALLOWED = "a call did not end when it was cancelled; its worker is replaced"
 
 
@@ -46,6 +50,9 @@ class ProcessRuntime:
         self._on_lost = on_lost
         self._worker: Worker | None = None
         self._questions = Questions(self._send)
+        self._logger = logging.getLogger(f"cyrene.plugin.{plan.name}")
+        self._allowance = Allowance(self._logger, "logged")
+        self._leaving: set[asyncio.Task[None]] = set()
         self._is_stopping = False
         self._is_worn = False
         self.abandoned = 0  # a worker with a given-up call is replaced
@@ -63,7 +70,7 @@ class ProcessRuntime:
         worker = self._worker = Worker(self._plan, self._keeper, on_message=self._take)
         try:
             async with asyncio.timeout(limit_s):
-                await worker.start(logging.getLogger(f"cyrene.plugin.{self._plan.name}").getEffectiveLevel())
+                await worker.start(self._logger.getEffectiveLevel())
         except TimeoutError as error:
             worker.kill("it was not ready in time")
             what = f"its worker was not ready within the limit of {limit_s:.3g} s"
@@ -110,6 +117,7 @@ class ProcessRuntime:
         """End the worker, and all that it started."""
         self._is_stopping = True
         self._questions.close()
+        self._allowance.close()
         if self._worker is not None:
             await self._worker.end()
 
@@ -148,10 +156,17 @@ class ProcessRuntime:
             if order["k"] == "stage":
                 worker.forget(number)
                 raise
-            said = await worker.cancel(number, self._plan.grace_s)
-            if isinstance(said, dict) and said.get("abandoned"):
-                self._wear_out(SWALLOWED)
+            leaving = asyncio.get_running_loop().create_task(self._leave(worker, number))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+            await asyncio.shield(leaving)  # a cancel scope cancels again and again; the call is seen to all the same
             raise
+
+    async def _leave(self, worker: Worker, number: int) -> None:
+        """See to a call whose caller has left."""
+        said = await worker.cancel(number, self._plan.grace_s)
+        if isinstance(said, dict) and said.get("abandoned"):
+            self._wear_out(SWALLOWED)
 
     async def _stage(self, stage: Stage, limit_s: float, *, patience_s: float | None = None, **more: Any) -> Message:
         order = {"k": "stage", "stage": stage, "limit": limit_s, **more}
@@ -208,7 +223,7 @@ class ProcessRuntime:
         if kind == "ask":
             self._questions.take(message)
         elif kind == "log":
-            _relay(message, self._plan.name)
+            self._relay(message)
 
     def _send(self, message: Message) -> None:
         if self._worker is not None:
@@ -218,8 +233,11 @@ class ProcessRuntime:
         printed = self._worker.printed_last if self._worker is not None else ""
         return f"; it printed last: {printed}" if printed else ""
 
-
-def _relay(message: Message, plugin: str) -> None:
-    level, text = message.get("level"), message.get("text")
-    if isinstance(level, int) and isinstance(text, str):
-        logging.getLogger(f"cyrene.plugin.{plugin}").log(min(max(level, 0), logging.CRITICAL), "%s", text[:8_000])
+    def _relay(self, message: Message) -> None:
+        """Tell the plugin's log what the worker logs, up to its allowance."""
+        level, text = message.get("level"), message.get("text")
+        if type(level) is int and isinstance(text, str):
+            line = text[:LOG_CHARS]
+            size = max(len(line), LEAST_LINE)
+            if self._allowance.take(size) == size:
+                self._logger.log(min(max(level, 0), logging.CRITICAL), "%s", line)

@@ -68,13 +68,13 @@ class Questions:
             "storage_get": lambda: _found(host, args["key"]),
             "storage_set": lambda: host.storage.set(args["key"], args["value"]),
             "storage_delete": lambda: host.storage.delete(args["key"]),
-            "storage_keys": host.storage.keys,
+            "storage_keys": lambda: _keys(host),
         }
         answer = answers.get(method)
         if answer is None:
             raise CyreneError(f"there is no 'HostAPI.{method[:80]}'", mend="upgrade cyrene-host")
         value = await answer()
-        return value.to_dict() if method == "call_tool" else list(value) if method == "storage_keys" else value
+        return value.to_dict() if method == "call_tool" else value
 
     def _refuse(self, number: Any, what: str, where: str | None = None, mend: str | None = None) -> None:
         self._send({"k": "answer", "id": number, "error": {"what": what, "where": where, "mend": mend}})
@@ -84,3 +84,7 @@ async def _found(host: HostAPI, key: str) -> dict[str, Any]:
     nothing = object()
     value = await host.storage.get(key, nothing)
     return {"found": value is not nothing, "value": None if value is nothing else value}
+
+
+async def _keys(host: HostAPI) -> list[str]:
+    return list(await host.storage.keys())

@@ -120,8 +120,10 @@ class _Keeper:
         try:
             _settle(order, fds, parent, self._lifeline_read)
         except BaseException as error:  # noqa: BLE001 - nothing may return into the keeper's loop
-            os.write(2, f"the worker could not be set up: {error}\n".encode())
-        os._exit(127)
+            with contextlib.suppress(OSError):
+                os.write(2, f"the worker could not be set up: {error}\n".encode())
+        finally:
+            os._exit(127)
 
     def _bury(self) -> None:
         """Reap workers that ended, sweep what they left, and tell the host."""

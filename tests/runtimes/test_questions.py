@@ -1,0 +1,160 @@
+"""What a plugin in a worker asks of its host: answered where this host can, refused with its sentence where not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cyrene_host import __version__
+from cyrene_host.runtimes.questions import MOST_AT_ONCE, Questions
+
+Ground = Any
+Until = Callable[..., Any]
+
+ASKS = """
+import asyncio
+
+from cyrene_sdk import BasePlugin, CyreneError, PluginMetadata, tool
+
+
+class Asks(BasePlugin):
+    meta = PluginMetadata(name="NAME", version="VERSION")
+
+    async def start(self, host):
+        self.host = host
+        (host.data_dir / "mine").write_text(host.version)
+
+    @tool
+    async def NAME_knows(self) -> dict:
+        '''Tell what it knows of its host.'''
+        return {"version": self.host.version, "log": self.host.logger.name, "folder": self.host.data_dir.name,
+                "answer": await self.host.ask("sure?")}
+
+    @tool
+    async def NAME_asks(self) -> list[str]:
+        '''Ask for what this host does not offer.'''
+        host, told = self.host, []
+        for ask in (
+            lambda: host.call_tool("one.knows", {}),
+            lambda: host.send_message("hi"),
+            lambda: host.notify("ada", "hi"),
+            lambda: host.storage.get("key"),
+            lambda: host.storage.set("key", 1),
+            lambda: host.storage.delete("key"),
+            lambda: host.storage.keys(),
+            lambda: host.ask_host("no_such_method"),
+        ):
+            try:
+                await ask()
+            except CyreneError as error:
+                told.append(f"{error.what} | {error.where} | {error.mend}")
+        return told
+
+    @tool
+    async def NAME_asks_a_lot(self, times: int) -> int:
+        '''Ask many things at once.'''
+        answers = await asyncio.gather(*(self.host.ask("sure?") for _ in range(times)), return_exceptions=True)
+        return sum(answer is None for answer in answers)
+"""
+
+
+async def test_a_plugin_knows_its_hosts_version_its_log_and_its_folder(ground: Ground) -> None:
+    ground.plugin("one", source=ASKS)
+    ground.list("one")
+
+    async with ground.open() as host:
+        result = await host.call("one_knows")
+
+    assert result.data == {"version": __version__, "log": "cyrene.plugin.one", "folder": "one", "answer": None}
+    assert (ground.folder / "state" / "data" / "one" / "mine").read_text() == __version__
+
+
+@pytest.mark.parametrize("runtime", ["process", "inline"])
+async def test_what_this_host_does_not_offer_is_refused_with_its_sentence(ground: Ground, runtime: str) -> None:
+    ground.plugin("one", source=ASKS if runtime == "process" else ASKS.replace("host.ask_host(", "host.notify('', "))
+    ground.list({"name": "one", "runtime": runtime})
+
+    async with ground.open() as host:
+        result = await host.call("one_asks")
+
+    mend = f"do without it; this is Cyrene {__version__}"
+    methods = ["call_tool", "send_message", "notify", *["storage"] * 4]
+    assert result.data[:7] == [f"this host does not offer '{name}' | HostAPI.{name} | {mend}" for name in methods]
+    if runtime == "process":
+        assert result.data[7] == "there is no 'HostAPI.no_such_method' | None | upgrade cyrene-host"
+
+
+async def test_many_questions_at_once_are_answered_or_refused(ground: Ground) -> None:
+    ground.plugin("one", source=ASKS)
+    ground.list("one")
+
+    async with ground.open() as host:
+        few = await host.call("one_asks_a_lot", {"times": 100})
+        many = await host.call("one_asks_a_lot", {"times": 5_000})
+        after = await host.call("one_asks_a_lot", {"times": 1})
+
+    assert few.data == 100
+    assert MOST_AT_ONCE <= many.data <= 5_000
+    assert after.data == 1
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {},
+        {"id": 1},
+        {"id": [], "method": 5, "args": 7},
+        {"id": 1, "method": "call_tool", "args": {}},
+        {"id": 1, "method": "send_message", "args": {"text": 1, "images": [1], "to": []}},
+        {"id": 1, "method": "send_message", "args": {"text": 1, "images": 5, "to": []}},
+        {"id": 1, "method": "storage_set", "args": {"key": "k"}},
+        {"id": 1, "method": "__class__", "args": {}},
+        {"id": 1, "method": "ask", "args": {"question": "q" * 2_000_000}},
+    ],
+)
+async def test_a_question_that_is_none_is_refused(until: Until, question: dict[str, Any]) -> None:
+    answers: list[dict[str, Any]] = []
+    questions = Questions(answers.append)
+    questions.host = Deaf()  # type: ignore[assignment]
+
+    questions.take({"k": "ask", **question})
+    await until(lambda: answers)
+
+    assert answers[0]["k"] == "answer"
+    assert answers[0]["id"] == question.get("id")
+    assert answers[0]["error"]["what"]
+
+
+async def test_a_question_before_start_is_refused_with_when_it_is_answered(until: Until) -> None:
+    answers: list[dict[str, Any]] = []
+    Questions(answers.append).take({"k": "ask", "id": 1, "method": "ask", "args": {}})
+    await until(lambda: answers)
+
+    error = {"what": "the host answers from 'start' on", "where": "HostAPI.ask", "mend": "ask later"}
+    assert answers == [{"k": "answer", "id": 1, "error": error}]
+
+
+async def test_questions_that_nobody_waits_for_any_more_are_dropped() -> None:
+    answers: list[dict[str, Any]] = []
+    questions = Questions(answers.append)
+    questions.host = Deaf()  # type: ignore[assignment]
+    before = len(asyncio.all_tasks())
+    for number in range(10):
+        questions.take({"k": "ask", "id": number, "method": "ask", "args": {"question": "", "schema": None}})
+    await asyncio.sleep(0)
+    questions.close()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    assert answers == []
+    assert len(asyncio.all_tasks()) == before
+
+
+class Deaf:
+    """A host that never answers a person's question, and sends to nobody."""
+
+    async def ask(self, question: str, schema: Any = None) -> Any:
+        await asyncio.Event().wait()
