@@ -45,7 +45,9 @@ def _show(choices: Choices, reports: list[PluginReport]) -> None:
 
 def _row(report: PluginReport) -> tuple[str, ...]:
     stages = ", ".join(f"{stage} {ms:.0f} ms" for stage, ms in (report.stage_ms or {}).items())
-    health = "" if report.state is PluginState.DISABLED else "well" if report.is_well else "not well"
+    if report.state is PluginState.DISABLED:
+        return report.name, report.state.value, "", report.version, str(len(report.tools)), "", stages
+    health = "well" if report.is_well else "not well"
     runtime = report.runtime if report.pid is None else f"{report.runtime} {report.pid}"
     return report.name, report.state.value, health, report.version, str(len(report.tools)), runtime, stages
 
