@@ -1,11 +1,11 @@
-"""A hundred plugins, some of them broken in every way that can be seen before a call: the others work."""
+"""A hundred plugins, some of them broken in every way that can be seen before a call: the others work, as soon."""
 
 from __future__ import annotations
 
 import json
 import socket
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,46 @@ BROKEN = {
     "no_plugin": "class NoPlugin:\n    pass\n",
 }
 
+FAULTY = """
+import ctypes
+import os
+import time
+from pathlib import Path
+
+from cyrene_sdk import BasePlugin, PluginMetadata, tool
+
+ONCE = Path(__file__).with_name("once")
+
+
+class Faulty(BasePlugin):
+    meta = PluginMetadata(name="{name}", version="1.0.0", description="a faulty plugin")
+
+    def {stage}(self, given):
+        {fault}
+
+    @tool
+    async def say_{name}(self, text: str) -> str:
+        '''Say a text. Call it when asked to; not otherwise.'''
+        return "{name}: " + text
+"""
+
+FAULTS = {
+    "raises": "raise OSError('no good')",
+    "exits_it": "raise SystemExit(4)",
+    "hangs": "time.sleep(120)",
+    "blocks": "ctypes.PyDLL(None).sleep(120)",
+    "dies": "os._exit(3)",
+}
+FAULTY_PLUGINS = {
+    f"{stage}_{fault}": FAULTY.format(name=f"{stage}_{fault}", stage=stage, fault=text)
+    for stage in ("init", "start")
+    for fault, text in FAULTS.items()
+}
+RECOVERS = FAULTY.format(
+    name="dies_once", stage="start", fault="if not ONCE.exists():\n            ONCE.touch()\n            os._exit(3)"
+)
+HUNG = [name for name in FAULTY_PLUGINS if name.endswith(("_hangs", "_blocks"))]
+
 # plugin → state, stage, a part of the cause, a part of the mend
 EXPECTED = {
     "import_error": ("failed", "load", "a_module_that_is_not_there", "install what it imports"),
@@ -95,6 +135,14 @@ EXPECTED = {
     "cycle_b": ("incompatible", "check", "cycle_b → cycle_a → cycle_b", "remove one of these dependencies"),
     "unknown_key": ("blocked", "check", "unknown key 'runtim'", "did you mean 'runtime'?"),
     "no_plugin": ("failed", "load", "'no_plugin:NoPlugin' is no plugin", "BasePlugin"),
+}
+
+EXPECTED_FAULTY = {
+    "raises": ("raised OSError: no good", "mend the plugin's code"),
+    "exits_it": ("raised SystemExit: exited with status 4", "mend the plugin's code"),
+    "hangs": ("did not end within its limit", "raise limits."),
+    "blocks": ("did not end within its limit", "find what it blocks in"),
+    "dies": ("it is not started any more after 3 restarts within 5 minutes", "cyrene plugins restart"),
 }
 
 EXPECTED_TOOLS = {
@@ -114,24 +162,27 @@ class Hundred:
 
 
 @pytest.fixture(scope="module")
-def hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hundred]:
+def hundred(tmp_path_factory: pytest.TempPathFactory, slow: Callable[[float], float]) -> Iterator[Hundred]:
     base = tmp_path_factory.mktemp("hundred")
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         sources = {name: text.replace("PORT", str(server.getsockname()[1])) for name, text in BROKEN.items()}
-        good = [f"good_{number}" for number in range(COUNT - len(BROKEN))]
+        sources |= {**FAULTY_PLUGINS, "dies_once": RECOVERS}
+        good = [f"good_{number}" for number in range(COUNT - len(sources))]
         sources |= {name: GOOD.format(name=name, more="") for name in good}
         for name, text in sources.items():
             (base / "plugins" / name).mkdir(parents=True)
             (base / "plugins" / name / f"{name}.py").write_text(textwrap.dedent(text), encoding="utf-8")
         file = base / "plugins.json"
-        file.write_text(json.dumps({"plugins": [entry_of(name) for name in sources]}), encoding="utf-8")
+        file.write_text(json.dumps({"plugins": [entry_of(name, slow(20)) for name in sources]}), encoding="utf-8")
         file.chmod(0o600)
         yield Hundred(file, server, good)
 
 
-def entry_of(name: str) -> dict[str, Any]:
+def entry_of(name: str, limit_s: float) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": name, "path": f"plugins/{name}"}
+    if name in HUNG:
+        entry["limits"] = {"init_s": limit_s, "start_s": limit_s, "stop_s": 0.2, "kill_grace_s": 0.2}
     if name == "switched_off":
         entry["enabled"] = False
     if name == "unknown_key":
@@ -142,7 +193,10 @@ def entry_of(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(180)
-async def test_a_hundred_plugins_with_every_fault_leave_the_good_ones_working(hundred: Hundred) -> None:
+async def test_a_hundred_plugins_with_every_fault_leave_the_good_ones_working(
+    hundred: Hundred, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="cyrene.plugins")
     overrides = {"host.state_dir": str(hundred.file.parent / "state")}
     async with Host.open(hundred.file, overrides=overrides) as host:
         reports = {report.name: report for report in await host.health()}
@@ -150,6 +204,7 @@ async def test_a_hundred_plugins_with_every_fault_leave_the_good_ones_working(hu
             result = await host.call(f"say_{name}", {"text": "hi"})
             assert result.output == f"{name}: hi", result.error
         fine = await host.call("bad_schema.fine", {"text": "still here"})
+        recovered = await host.call("say_dies_once", {"text": "hi"})
         twin = await host.call("two_tools.twin", {"text": "the first"})
         refused = await host.call("bad_schema.bad", {"text": "x"})
         remote = await host.call("remote_ref.far", {"text": "x"})
@@ -159,6 +214,11 @@ async def test_a_hundred_plugins_with_every_fault_leave_the_good_ones_working(hu
     assert [name for name in hundred.good if not reports[name].is_well] == []
     for name, (state, stage, cause, mend) in EXPECTED.items():
         check_report(reports[name], state, stage, cause, mend)
+    for name in FAULTY_PLUGINS:
+        stage, _, fault = name.partition("_")
+        check_report(reports[name], "failed", stage, *EXPECTED_FAULTY[fault])
+    assert recovered.output == "dies_once: hi", recovered.error
+    assert_ready_before_the_hung_are_given_up(hundred, caplog)
     for name, (cause, tool_mend) in EXPECTED_TOOLS.items():
         check_tool_error(reports[name], cause, tool_mend)
     assert reports["switched_off"].state == "disabled"
@@ -168,6 +228,15 @@ async def test_a_hundred_plugins_with_every_fault_leave_the_good_ones_working(hu
     assert lost.error_kind == "plugin_unavailable"
     with pytest.raises(BlockingIOError):
         hundred.server.accept()  # nobody asked for the remote schema
+
+
+def assert_ready_before_the_hung_are_given_up(hundred: Hundred, caplog: pytest.LogCaptureFixture) -> None:
+    """The good ones wait for no limit of a bad one."""
+    told = [record.getMessage() for record in caplog.records if record.name == "cyrene.plugins"]
+    started = [next(n for n, text in enumerate(told) if text.startswith(f"plugin '{name}' is started"))
+               for name in (*hundred.good, "dies_once")]  # fmt: skip
+    failed = [next(n for n, text in enumerate(told) if text.startswith(f"plugin '{name}' is failed")) for name in HUNG]
+    assert max(started) < min(failed)
 
 
 def check_report(report: PluginReport, state: str, stage: str, cause: str, mend: str) -> None:

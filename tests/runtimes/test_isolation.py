@@ -22,7 +22,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="what leaves its proc
 
 async def until(is_so: Callable[[], bool], limit_s: float) -> None:
     async with asyncio.timeout(limit_s):
-        while not is_so():
+        while not is_so():  # noqa: ASYNC110 - of processes and files nobody tells
             await asyncio.sleep(0.01)
 
 

@@ -60,6 +60,10 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def children(of: int | None = None) -> list[int]:
     found: list[int] = []
     for task in Path(f"/proc/{of or os.getpid()}/task").glob("*/children"):
@@ -210,9 +214,8 @@ async def test_a_start_meets_a_keeper_that_is_just_killed_and_is_done_by_the_nex
 
 async def test_a_full_machine_is_an_error_that_says_so(keeper: Keeper) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    opened = len(list(Path("/proc/self/fd").iterdir()))
     with pipes() as (_, writing):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 2, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + 2, hard))
         try:
             with pytest.raises(KeeperError) as raised:
                 await keeper.spawn(argv=None, env={}, cwd="/", limits={}, fds=(writing, writing, writing))

@@ -1,4 +1,5 @@
 """A plugin with a tool for each way to harm its process."""
+# ruff: noqa: ASYNC240, ASYNC251, PTH123, SIM115 - what is bad style elsewhere is the purpose here
 
 import ctypes
 import multiprocessing
