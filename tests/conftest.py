@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C, and let what tests start hear it: a shell without job control starts background jobs deaf to it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
