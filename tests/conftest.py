@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,12 @@ from typing import Any
 import pytest
 
 from cyrene_host import Host
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C, and let what tests start hear it: a shell without job control starts background jobs deaf to it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ class Catalog:
             entry_points: installed plugins by name.
             store: shipped and kept manifests.
             switches: plugins that a person switched on or off, over what their entries say.
-            only: describe no plugin anew but this one and its dependencies; None means all, an empty name none.
+            only: describe no plugin anew but this one and its dependencies; None means all, a name of no plugin none.
         """
         base = file.path.parent
         plugins = _entries(file, entry_points, switches or {})
@@ -283,10 +283,10 @@ def _needed(
 ) -> Iterator[list[CatalogPlugin]]:
     """Yield those of the missing that a plugin needs, itself first; the caller describes each part before the next.
 
-    Any plugin may be meant by a name that is no entry's: then all are needed.
+    Any plugin may be meant by a dependency that is no entry's name: then all are needed.
     """
     by_name = {plugin.name: plugin for plugin in plugins}
-    wanted, seen = {only} - {""}, set[str]()
+    wanted, seen = {only} & by_name.keys(), set[str]()
     while wanted - seen:
         if not wanted <= by_name.keys():
             yield [plugin for plugin in missing if plugin.name not in seen]

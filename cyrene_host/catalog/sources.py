@@ -203,7 +203,7 @@ def _inside(entry: PluginEntry, base: Path, path: str) -> Path:
     if not folder.is_relative_to(base.resolve()):
         raise _error(entry, f"path '{path}' leads out of '{base}'", "move the folder beside plugins.json")
     if not folder.is_dir():
-        near = [child.name for child in folder.parent.iterdir()] if folder.parent.is_dir() else []
+        near = [child.name for child in folder.parent.iterdir() if child.is_dir()] if folder.parent.is_dir() else []
         raise _error(entry, f"path '{path}' is no folder", _nearest(folder.name, near) + 'correct "path"')
     return folder
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, wait
 from typing import Any, Generic, TypeVar
 
 __all__ = ["wait_for"]
@@ -15,6 +15,9 @@ INTERRUPT_GRACE_S = 5.0
 """Seconds between Ctrl-C and the end, in which the host stops its plugins."""
 
 CLEANUP_S = 1.0
+
+HEARING_S = 0.2
+"""The system may hand Ctrl-C to another thread, which does not wake this one: it looks up so often, in seconds."""
 
 _T = TypeVar("_T")
 
@@ -32,6 +35,8 @@ def wait_for(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     thread = threading.Thread(target=running.run, name="cyrene", daemon=True)
     thread.start()
     try:
+        while not running.outcome.done():
+            wait([running.outcome], timeout=HEARING_S)
         result = running.outcome.result()
     except KeyboardInterrupt:
         running.cancel()

@@ -29,6 +29,7 @@ def refused(arguments: object) -> ArgumentsRefused:
     return caught.value
 
 
+@pytest.mark.timeout(240)
 @settings(deadline=None)
 @given(OBJECTS)
 def test_an_object_its_text_and_its_bytes_read_alike(arguments: dict[str, Any]) -> None:
@@ -98,6 +99,7 @@ def test_text_that_breaks_off_is_truncated(text: str) -> None:
     assert refused(text).reason == "truncated"
 
 
+@pytest.mark.timeout(240)
 @settings(deadline=None)
 @given(OBJECTS, st.data())
 def test_every_proper_beginning_of_an_object_is_truncated(arguments: dict[str, Any], data: st.DataObject) -> None:

@@ -253,8 +253,10 @@ def test_for_a_dependency_that_is_no_entry_s_name_all_are_described(load: Load, 
     write_plugin(tmp_path, "user", more=", dependencies={'calls-itself-so': ''}")
     write_plugin(tmp_path, "other", metadata_name="calls-itself-so")
 
+    none = load([{"name": "user"}, {"name": "other"}], only="nobody")
     catalog = load([{"name": "user"}, {"name": "other"}], only="user")
 
+    assert none.tools == []
     assert catalog.order == ["other", "user"]
 
 

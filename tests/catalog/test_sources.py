@@ -299,6 +299,15 @@ def test_a_path_that_is_not_there_is_refused_with_the_nearest_folder(tmp_path: P
         resolve_source(_entry(name="w", path="no/such/folder"), tmp_path, NONE)
 
 
+def test_a_path_to_a_file_is_refused_without_a_guess(tmp_path: Path) -> None:
+    (tmp_path / "weather.py").touch()
+
+    with pytest.raises(SourceError) as raised:
+        resolve_source(_entry(name="w", path="weather.py"), tmp_path, {})
+
+    assert (raised.value.what, raised.value.mend) == ("path 'weather.py' is no folder", 'correct "path"')
+
+
 def test_a_broken_project_file_is_named(tmp_path: Path) -> None:
     _package(tmp_path / "w", "cyrene_weather")
     _project(tmp_path / "w", head="[project\n")

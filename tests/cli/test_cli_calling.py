@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -237,12 +238,15 @@ def at_a_terminal(workshop: Any, *words: str, answer: bytes = b"") -> tuple[int,
     assert process.stdin
     assert process.stdout
     shown, typed = b"", not answer
+    end = threading.Timer(45, process.kill)  # leaving the block waits for the process
+    end.start()
     with process, process.stdin, process.stdout:
         while part := process.stdout.read(65536):
             shown += part
             if not typed and b"[y/N]" in shown:
                 process.stdin.write(answer)
                 typed = True
+    end.cancel()
     return process.returncode, shown.decode()
 
 

@@ -294,3 +294,28 @@ def test_plugin_classes_leaves_out_what_is_no_plugin() -> None:
     vars(module).update(Mine=Mine, BasePlugin=BasePlugin, number=3, text=str, loaded=Mine())
 
     assert plugin_classes(module) == ["Mine"]
+
+
+def test_many_plugins_load_side_by_side_and_broken_ones_harm_none(write: Write, tmp_path: Path) -> None:
+    codes = []
+    for number in range(150):
+        code = write(PLUGIN if number % 3 else "raise ValueError('no')\n")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        codes.append(Code(code.module, None, str((tmp_path / code.module).rename(folder / code.module).parent)))
+
+    def outcome(code: Code) -> str:
+        try:
+            return type(load_plugin(code)).__name__
+        except StageError as error:
+            return error.what.partition(": ")[2]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(40) as pool:
+            found = list(pool.map(outcome, codes))
+    finally:
+        sys.setswitchinterval(interval)
+
+    assert found == ["Weather" if number % 3 else "ValueError: no" for number in range(150)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import sys
+import threading
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.protocols import Plugin
 
 __all__ = ["Code", "forget_plugin", "load_plugin", "plugin_classes"]
+
+# Plugins load side by side. An import that goes through `sys.meta_path` while it is changed in place may miss a finder.
+_FINDERS_CHANGE = threading.Lock()
 
 PLUGIN_METHODS = ("metadata", "init", "start", "stop", "health", "tools")
 
@@ -122,12 +126,14 @@ def _import_top(top: str, folder: str) -> None:
     if folder not in sys.path:
         sys.path.append(folder)  # at the end: siblings of the package are found, nothing else is hidden
     finder = _InFolder(top, folder)
-    sys.meta_path.insert(0, finder)
+    with _FINDERS_CHANGE:
+        sys.meta_path = [finder, *sys.meta_path]
     try:
         # By Python's own import, which makes a second entry for the same module wait until it is complete.
         module = importlib.import_module(top)
     finally:
-        sys.meta_path.remove(finder)
+        with _FINDERS_CHANGE:
+            sys.meta_path = [other for other in sys.meta_path if other is not finder]
     origins = [_file_of(module) or "", *getattr(module, "__path__", ())]
     if not any(Path(origin).resolve().is_relative_to(Path(folder).resolve()) for origin in origins if origin):
         raise StageError(
@@ -156,7 +162,7 @@ class _InFolder:
 
 def _forget(top: str, before: set[str]) -> None:
     """Take a failed import's modules out again, so that a corrected file is read afresh."""
-    for name in [name for name in sys.modules if name not in before and name.partition(".")[0] == top]:
+    for name in [name for name in list(sys.modules) if name not in before and name.partition(".")[0] == top]:
         del sys.modules[name]
     importlib.invalidate_caches()
 
