@@ -464,7 +464,7 @@ async def test_a_host_asks_for_health_by_itself(ground: Ground, until: Until) ->
 
 
 async def test_a_plugin_that_is_told_to_restart_while_it_starts_starts_once_more_and_no_worker_stays(
-    ground: Ground, until: Until
+    ground: Ground, until: Until, slow: Slow
 ) -> None:
     ground.plugin("slow")
     ground.order("slow", "start", "hang")
@@ -474,7 +474,8 @@ async def test_a_plugin_that_is_told_to_restart_while_it_starts_starts_once_more
         call = asyncio.create_task(host.call("slow_do"))
         await until(lambda: "slow start" in ground.log)
         ground.order("slow", "start", "")
-        report = await host.plugins.restart("slow")
+        async with asyncio.timeout(slow(15)):  # not the 30 s that `start` may take
+            report = await host.plugins.restart("slow")
         result = await call
         again = await host.call("slow_do")
         workers = workers_of(ground)
