@@ -8,19 +8,34 @@ TYPE_CHECKING = False  # type checkers take the name for True; to import `typing
 if TYPE_CHECKING:
     from cyrene_host.call.context import CallContext
     from cyrene_host.call.policy import ApprovalRequest, Approver
-    from cyrene_host.errors import HostStateError
+    from cyrene_host.catalog.plugins_file import PluginsFileError
+    from cyrene_host.catalog.schemas import SchemaInvalidError
+    from cyrene_host.catalog.settings import SettingsError
+    from cyrene_host.catalog.state import PluginState
+    from cyrene_host.catalog.switches import SwitchError
+    from cyrene_host.errors import CallFailedError, HostStateError
+    from cyrene_host.host.changes import Changes
     from cyrene_host.host.host import Host
     from cyrene_host.host.views import PluginReport, ToolReport
     from cyrene_host.host.why import Reason, Why
+    from cyrene_host.supervise.supervisor import StartAbortedError
 
 __all__ = [
     "ApprovalRequest",
     "Approver",
     "CallContext",
+    "CallFailedError",
+    "Changes",
     "Host",
     "HostStateError",
     "PluginReport",
+    "PluginState",
+    "PluginsFileError",
     "Reason",
+    "SchemaInvalidError",
+    "SettingsError",
+    "StartAbortedError",
+    "SwitchError",
     "ToolReport",
     "Why",
     "__version__",
@@ -30,10 +45,18 @@ _PLACES = {
     "ApprovalRequest": "call.policy",
     "Approver": "call.policy",
     "CallContext": "call.context",
+    "CallFailedError": "errors",
+    "Changes": "host.changes",
     "Host": "host.host",
     "HostStateError": "errors",
     "PluginReport": "host.views",
+    "PluginState": "catalog.state",
+    "PluginsFileError": "catalog.plugins_file",
     "Reason": "host.why",
+    "SchemaInvalidError": "catalog.schemas",
+    "SettingsError": "catalog.settings",
+    "StartAbortedError": "supervise.supervisor",
+    "SwitchError": "catalog.switches",
     "ToolReport": "host.views",
     "Why": "host.why",
 }
