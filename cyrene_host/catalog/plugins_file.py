@@ -91,8 +91,8 @@ def find_plugins_file(given: Path | None, env: Mapping[str, str], cwd: Path) -> 
         return path
     if named is None:
         return None
-    mend = "correct --plugins" if given else "correct or unset the environment variable CYRENE_PLUGINS"
-    raise PluginsFileError([FileFault(f"'{path}' does not exist", file=str(path), mend=mend)])
+    wrong = "--plugins, or the path given to Host.open" if given else "or unset the environment variable CYRENE_PLUGINS"
+    raise PluginsFileError([FileFault(f"'{path}' does not exist", file=str(path), mend=f"correct {wrong}")])
 
 
 def read_plugins_file(path: Path) -> PluginsFile:

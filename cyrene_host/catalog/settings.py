@@ -164,7 +164,7 @@ class Settings(Table):
 
 
 class SettingsError(FaultsError):
-    """The settings cannot be used; `faults` has every fault of file, environment and command line."""
+    """The settings cannot be used; `faults` has every fault of file, environment and overrides."""
 
 
 def find_settings_file(
@@ -181,8 +181,8 @@ def find_settings_file(
         return path
     if named is None:
         return None
-    mend = "correct --config" if given else "correct or unset the environment variable CYRENE_CONFIG"
-    raise SettingsError([FileFault(f"'{path}' does not exist", file=str(path), mend=mend)])
+    wrong = "--config, or the path given to Host.open" if given else "or unset the environment variable CYRENE_CONFIG"
+    raise SettingsError([FileFault(f"'{path}' does not exist", file=str(path), mend=f"correct {wrong}")])
 
 
 def read_settings(path: Path | None, env: Mapping[str, str], overrides: Mapping[str, object] | None = None) -> Settings:
@@ -193,7 +193,7 @@ def read_settings(path: Path | None, env: Mapping[str, str], overrides: Mapping[
     Args:
         path: cyrene.toml; None for no file.
         env: the environment.
-        overrides: from the command line: `table.key` → value; text is read as in a variable.
+        overrides: from the command line or the embedding program: `table.key` → value; text is read as in a variable.
     Raises:
         SettingsError: with every fault.
     """
@@ -205,8 +205,7 @@ def read_settings(path: Path | None, env: Mapping[str, str], overrides: Mapping[
         if named:
             reading.put(named[1].lower(), named[2].lower(), text, f"environment variable {variable}")
     for key, value in (overrides or {}).items():
-        table, _, name = key.partition(".")
-        reading.put(table, name, value, f"command line, {key}")
+        reading.override(key, value)
     return reading.result()
 
 
@@ -242,6 +241,18 @@ class _Reading:
         if isinstance(within, dict):
             within[key] = _typed(table, key, value) if isinstance(value, str) else value
             self._origins[(table, key)] = origin
+
+    def override(self, key: str, value: object) -> None:
+        """Set one key, named `table.key`, over all other sources."""
+        table, dot, name = key.partition(".")
+        if dot:
+            self.put(table, name, value, f"--set or overrides, {key}")
+            return
+        near = [
+            f"'{table}.{name}'" for table in Settings.model_fields for name in _keys_in(table) if key in (table, name)
+        ]
+        mend = f"name table and key, such as {' or '.join(near[:3]) or repr('danger.high')}"
+        self._faults.append(CyreneError(f"'{key[:80]}' is no setting", where="--set or overrides", mend=mend))
 
     def result(self) -> Settings:
         try:

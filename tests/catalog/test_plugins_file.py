@@ -506,7 +506,8 @@ def test_a_path_that_was_given_and_is_absent_is_an_error(folder: Path) -> None:
     with pytest.raises(PluginsFileError) as caught:
         find_plugins_file(Path("gone.json"), {}, folder)
     path = folder / "gone.json"
-    assert str(caught.value) == f"'{path}' does not exist\n  where: {path}\n  mend:  correct --plugins"
+    mend = "correct --plugins, or the path given to Host.open"
+    assert str(caught.value) == f"'{path}' does not exist\n  where: {path}\n  mend:  {mend}"
     with pytest.raises(PluginsFileError) as caught:
         find_plugins_file(None, {"CYRENE_PLUGINS": "gone.json"}, folder)
     assert caught.value.mend == "correct or unset the environment variable CYRENE_PLUGINS"

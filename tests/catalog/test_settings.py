@@ -142,11 +142,24 @@ model = 3
         ),
         ("unknown key 'repeat' in [chat]", "environment variable CYRENE_CHAT__REPEAT", "did you mean 'repeat_limit'?"),
         (
-            "'result_chars' must be greater than 0, not -3", "command line, chat.result_chars",
+            "'result_chars' must be greater than 0, not -3", "--set or overrides, chat.result_chars",
             "write another value, or leave it out for the default 20000",
         ),
     }  # fmt: skip
     assert error.what.startswith("13 faults, the first: ")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "mend"),
+    [
+        ("danger", {"high": "allow"}, "name table and key, such as 'danger.low' or 'danger.medium' or 'danger.high'"),
+        ("high", "allow", "name table and key, such as 'danger.high'"),
+        ("loud", True, "name table and key, such as 'danger.high'"),
+    ],
+)
+def test_an_override_that_names_no_setting_says_how_to_name_one(key: str, value: object, mend: str) -> None:
+    error = _refused(None, {}, {key: value})
+    assert str(error) == f"'{key}' is no setting\n  where: --set or overrides\n  mend:  {mend}"
 
 
 def test_a_fault_is_told_in_four_parts(tmp_path: Path) -> None:
@@ -249,7 +262,7 @@ def test_a_path_that_was_given_and_is_absent_is_an_error(tmp_path: Path) -> None
     with pytest.raises(SettingsError) as caught:
         find_settings_file(Path("gone.toml"), {}, plugins_file=None, cwd=tmp_path)
     assert caught.value.what == f"'{tmp_path / 'gone.toml'}' does not exist"
-    assert caught.value.mend == "correct --config"
+    assert caught.value.mend == "correct --config, or the path given to Host.open"
     with pytest.raises(SettingsError) as caught:
         find_settings_file(None, {"CYRENE_CONFIG": "gone.toml"}, plugins_file=None, cwd=tmp_path)
     assert caught.value.mend == "correct or unset the environment variable CYRENE_CONFIG"

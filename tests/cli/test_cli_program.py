@@ -119,7 +119,7 @@ def test_a_setting_of_the_command_line_holds(greeter: Any, cyrene: Run) -> None:
 def test_a_faulty_setting_of_the_command_line_is_exit_2(greeter: Any, cyrene: Run) -> None:
     ran = cyrene("tools", "--set", "danger.high=dny")
     assert ran.code == 2
-    assert "where: command line, danger.high" in ran.err
+    assert "where: --set or overrides, danger.high" in ran.err
     assert "did you mean 'deny'?" in ran.err
 
 
