@@ -164,15 +164,17 @@ def queue_full(tool: CallableTool, *, waited: bool) -> CallFailedError:
 
 
 def attempt_failed(
-    tool: CallableTool, fault: Fault, *, attempt: int, of: int, acted: bool, retryable: bool
+    tool: CallableTool, fault: Fault, *, attempt: int, of: int, acted: bool, retryable: bool, is_late: bool = False
 ) -> CallFailedError:
-    """The tool was entered and failed."""
+    """The tool was entered and failed; `is_late`: the caller's deadline has passed."""
     place = f", attempt {attempt} of {of}" if of > 1 else ""
     at = f" at {fault.path}" if fault.path else ""
     if fault.reason:
         mend = _usage(tool)
     elif fault.trace and fault.kind is not ErrorKind.RESOURCE_EXCEEDED:
         mend = "its author has to look: the log has the traceback (`cyrene --debug` shows it)"
+    elif is_late and fault.kind is ErrorKind.TIMEOUT:
+        mend = "ask for less, or give the call more time: its deadline came first"
     else:
         mend = MENDS.get(fault.kind, "see the log under the error id")
     return CallFailedError(

@@ -36,7 +36,7 @@ from cyrene_host.call.hooks import Hooks
 from cyrene_host.call.policy import ApprovalRequest, Approver
 from cyrene_host.call.results import as_failure, failed, finished
 from cyrene_host.call.tool import CallableTool, ToolRuntime
-from cyrene_host.errors import CallFailedError
+from cyrene_host.errors import CallFailedError, HostStateError
 from cyrene_sdk._worker.faults import Fault, sentence_of, trace_of
 from cyrene_sdk._worker.outcomes import Fields
 from cyrene_sdk.context import CurrentCall
@@ -109,13 +109,20 @@ class Pipeline:
         self._approver = approver
         self._sleep = sleep
         self._random = random_
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._failures = FailureLog()
         self._ids = map(f"call_{secrets.token_hex(6)}_%x".__mod__, itertools.count(1))
+
+    def belong(self) -> None:
+        """Belong to the running event loop: in another, whose tasks nobody here could wake, no call is run."""
+        self._loop = asyncio.get_running_loop()
 
     async def call(
         self, name: str, arguments: object, *, context: CallContext | None = None, deadline_s: float | None = None
     ) -> ToolResult:
         """Run one tool and return its checked result; see `Host.call`."""
+        if self._loop is not None and asyncio.get_running_loop() is not self._loop:
+            raise _in_another_loop()
         call = _Call(next(self._ids), context or LOCAL, deadline_s)
         tool: CallableTool | None = None
         checked: dict[str, Any] = {}
@@ -245,7 +252,15 @@ class Pipeline:
         may = may_retry(fault, tool.definition, tool.danger)
         if not may or call.attempts >= most:
             retryable = may or fault.retry == "transient"
-            raise attempt_failed(tool, fault, attempt=call.attempts, of=most, acted=call.acted, retryable=retryable)
+            raise attempt_failed(
+                tool,
+                fault,
+                attempt=call.attempts,
+                of=most,
+                acted=call.acted,
+                retryable=retryable,
+                is_late=call.is_late,
+            )
         wait_s = backoff_s(call.attempts, self._random())
         if call.deadline is None or time.monotonic() + wait_s < call.deadline:
             _log.info("tool '%s': attempt %d failed (%s); again in %.1f s", tool.id, call.attempts, fault.kind, wait_s)
@@ -283,6 +298,14 @@ class Pipeline:
             duration_ms=call.duration_ms,
             notes=call.notes,
         )
+
+
+def _in_another_loop() -> HostStateError:
+    return HostStateError(
+        "the host was opened in another event loop than the one that this call runs in",
+        where="Host.call",
+        mend="from another thread: `asyncio.run_coroutine_threadsafe(host.call(…), loop)`, with the host's loop",
+    )
 
 
 def _copied(value: Any) -> Any:

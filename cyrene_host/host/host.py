@@ -55,7 +55,8 @@ class Host:
     def __init__(
         self, read: Callable[[], Inventory], *, approver: Approver | None, start: Literal["all", "called"]
     ) -> None:
-        logging.getLogger("cyrene").addHandler(logging.NullHandler())  # a program that sets up no log sees none
+        if not logging.getLogger("cyrene").handlers:  # a program that sets up no log sees none
+            logging.getLogger("cyrene").addHandler(logging.NullHandler())
         inventory = read()
         self._read = read
         self._inventory = inventory
@@ -93,14 +94,19 @@ class Host:
         Args:
             plugins: plugins.json; None looks at `CYRENE_PLUGINS`, then in the current folder.
             config: cyrene.toml; None looks at `CYRENE_CONFIG`, then beside plugins.json.
-            overrides: settings by dotted name, above file and environment.
+            overrides: settings by dotted name, such as `danger.high`, above file and environment.
             approver: asks a person where the danger policy says `confirm`; without one such calls are refused.
             start: `all` starts every plugin before the body runs, `called` each with its first call.
             only: describe no other plugin than this one and what it needs.
         Raises:
             PluginsFileError, SettingsError: a file that cannot be used, with all its faults.
             StartAbortedError: a plugin with `on_failure: abort` did not start.
+            HostStateError: `start` is none of the two words, or a hook package that is enabled is not there.
         """
+        if start not in ("all", "called"):
+            raise HostStateError(
+                f"'{start[:80]}' is no way to start", where="Host.open, start", mend="write 'all' or 'called'"
+            )
         read = functools.partial(Inventory.read, plugins, config=config, overrides=overrides, only=only)
         return Opening(read, approver=approver, start=start)
 
@@ -124,7 +130,8 @@ class Host:
         Returns:
             The result; `error_kind` says what went wrong, `attempts` how often it was tried.
         Raises:
-            HostStateError: the host is not open. Nothing a plugin or a model does raises.
+            HostStateError: the host is not open, or was opened in another event loop. Nothing a plugin or a
+                model does raises.
         Source: MCP 2025-11-25 tools/call; JSON Schema 2020-12 (validation).
         """
         if not self._is_open:
@@ -158,6 +165,7 @@ class Host:
     async def _enter(self) -> None:
         try:
             await self._supervisor.open()
+            self._pipeline.belong()
             self._is_open = True
             await anyio.to_thread.run_sync(self._places.clear)
             if self._start == "all":

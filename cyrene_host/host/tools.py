@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from cyrene_host.call.admission import Admission
 from cyrene_host.call.tool import CallableTool
@@ -19,8 +19,9 @@ from cyrene_host.host.views import ToolReport
 from cyrene_host.host.why import Why, why_own, why_tool, why_unknown
 from cyrene_host.supervise.life import Life
 from cyrene_sdk._worker.runner import Runner
+from cyrene_sdk.errors import DefinitionError
 from cyrene_sdk.protocols import Tool
-from cyrene_sdk.tools import function_tool
+from cyrene_sdk.tools import ToolOptions, function_tool
 
 __all__ = ["OWN_PLUGIN", "Tools"]
 
@@ -52,7 +53,7 @@ class Tools:
         """
         return self._report(self._registry.find(name), None)
 
-    def register(self, tool: Tool | Callable[..., Any], **options: Any) -> ToolReport:
+    def register(self, tool: Tool | Callable[..., Any], **options: Unpack[ToolOptions]) -> ToolReport:
         """Add a function of the embedding program as a tool; it goes through the same pipeline as any other.
 
         Args:
@@ -61,11 +62,19 @@ class Tools:
         Returns:
             The report; its id is `app.<name>`.
         Raises:
-            DefinitionError: a parameter is untyped, an option is unknown, or a plugin is named `app`.
+            DefinitionError: a parameter is untyped, an option is unknown or given beside a Tool, or a plugin is
+                named `app`.
             SchemaInvalidError: the parameters cannot be used as a schema.
         """
-        made = tool if isinstance(tool, Tool) else function_tool(tool, **options)
-        definition = self._own.runner.adopt(made)
+        if not isinstance(tool, Tool):
+            tool = function_tool(tool, **options)
+        elif options:
+            raise DefinitionError(
+                f"options were given beside the tool {type(tool).__name__}: {', '.join(options)}",
+                where="host.tools.register",
+                mend="say them in its definition: only a function takes options",
+            )
+        definition = self._own.runner.adopt(tool)
         return self._report(self._registry.add(CatalogTool(OWN_PLUGIN, definition), self._own), None)
 
     def why(self, name: str) -> Why:

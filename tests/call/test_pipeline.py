@@ -256,6 +256,7 @@ async def test_a_deadline_cuts_the_attempt_short(host_with: HostWith, slow: Slow
 
     assert told(result) == (ErrorKind.TIMEOUT, "", "unknown", False, 1)
     assert "no answer within 0.0" in result.error
+    assert result.error.splitlines()[-1] == "  mend:  ask for less, or give the call more time: its deadline came first"
 
 
 async def test_attempts_stop_at_the_deadline(host_with: HostWith, slow: Slow) -> None:

@@ -1,0 +1,87 @@
+"""What a program that embeds a host runs into: threads, loops, logs, its own tools."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cyrene_host import Host, HostStateError
+from cyrene_sdk import DefinitionError, ToolComplexity, ToolDefinition, ToolResult
+
+Write = Callable[..., Path]
+
+
+class Erase:
+    """A tool of the protocol, written out."""
+
+    def definition(self) -> ToolDefinition:
+        return ToolDefinition(name="erase", description="Erase all.", parameters={"type": "object"})
+
+    def execute(self, args: dict[str, Any]) -> ToolResult:
+        return ToolResult(success=True, output="erased")
+
+    def validate(self, args: dict[str, Any]) -> None: ...
+
+    def complexity(self) -> ToolComplexity:
+        return ToolComplexity.SIMPLE
+
+
+async def test_another_thread_calls_through_the_host_s_loop_and_is_told_so(plugins_json: Write) -> None:
+    async with Host.open(plugins_json([])) as host:
+        host.tools.register(lambda: "here", name="say")
+        loop = asyncio.get_running_loop()
+
+        async def call() -> ToolResult:
+            return await host.call("say")
+
+        async def hand_over() -> ToolResult:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(host.call("say"), loop))
+
+        with pytest.raises(HostStateError) as refused:
+            await asyncio.to_thread(asyncio.run, call())
+        handed_over = await asyncio.to_thread(asyncio.run, hand_over())
+        without_loop = await asyncio.to_thread(
+            lambda: asyncio.run_coroutine_threadsafe(host.call("say"), loop).result(10)
+        )
+
+    assert str(refused.value) == (
+        "the host was opened in another event loop than the one that this call runs in\n"
+        "  where: Host.call\n"
+        "  mend:  from another thread: `asyncio.run_coroutine_threadsafe(host.call(…), loop)`, with the host's loop"
+    )
+    assert (handed_over.output, without_loop.output) == ("here", "here")
+
+
+async def test_options_beside_a_tool_are_refused_and_not_lost(plugins_json: Write) -> None:
+    async with Host.open(plugins_json([])) as host:
+        with pytest.raises(DefinitionError) as refused:
+            host.tools.register(Erase(), danger_level="high")
+        plain = host.tools.register(Erase())
+
+    assert str(refused.value) == (
+        "options were given beside the tool Erase: danger_level\n"
+        "  where: host.tools.register\n"
+        "  mend:  say them in its definition: only a function takes options"
+    )
+    assert plain.id == "app.erase"
+
+
+async def test_a_word_that_is_no_way_to_start_is_refused(plugins_json: Write) -> None:
+    with pytest.raises(HostStateError) as refused:
+        Host.open(plugins_json([]), start="lazy")  # type: ignore[arg-type]  # what a program without checkers writes
+    assert str(refused.value) == (
+        "'lazy' is no way to start\n  where: Host.open, start\n  mend:  write 'all' or 'called'"
+    )
+
+
+async def test_hosts_opened_one_after_another_leave_one_handler_in_the_log(plugins_json: Write) -> None:
+    file = plugins_json([])
+    for _ in range(3):
+        async with Host.open(file):
+            pass
+    assert len(logging.getLogger("cyrene").handlers) == 1
