@@ -138,7 +138,7 @@ class ProcessRuntime:
 
     async def validate(self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float) -> Fault | None:
         """Run the tool's own `validate` alone."""
-        order = {"k": "call", "tool": name, "args": arguments, "call": call, "limit": limit_s, "only_validate": True}
+        order = {"k": "validate", "tool": name, "args": arguments, "call": call, "limit": limit_s}
         answer = await self._ask(order, limit_s)
         if isinstance(answer, Lost):
             return self._lost(answer, limit_s)

@@ -139,7 +139,7 @@ class Worker:
         if deadline < self._alarm_at:
             self._set_alarm(loop, deadline)
         message["id"] = self._number
-        self._link.send(message)
+        self._link.send(message, is_alone=len(self._asked) == 1)
         return self._number, answer
 
     async def cancel(self, number: int, grace_s: float) -> Message | Lost | None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from anyio.lowlevel import checkpoint
 
-from cyrene_sdk._worker.bounds import Bounds, OutOfThreadsError, Raised
+from cyrene_sdk._worker.bounds import LATE, Bounds, OutOfThreadsError, Raised
 
 
 class Odd(BaseException):
@@ -215,6 +215,45 @@ async def test_work_cancelled_before_its_first_step_ends_without_a_warning(bound
     with pytest.raises(TimeoutError):
         await caller
     assert bounds.abandoned == 0
+
+
+async def test_begun_work_tells_its_value_once(bounds: Bounds, patient: Callable[[Any], Any]) -> None:
+    told: list[Any] = []
+
+    work = bounds.begin(value_of("answer"), 10, told.append)
+
+    await patient(work.task)
+    bounds.cancel(work)  # too late to change anything
+    await checkpoint()
+    assert told == ["answer"]
+
+
+async def test_begun_work_that_is_cancelled_before_its_first_step_tells_so_at_once(
+    patient: Callable[[Any], Any],
+) -> None:
+    told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    bounds = Bounds(grace_s=60, most_threads=1)
+
+    bounds.cancel(bounds.begin(asyncio.Event().wait(), 60, told.set_result))
+
+    assert await patient(told) is LATE
+    assert bounds.abandoned == 0
+
+
+async def test_begun_work_that_swallows_its_cancellation_is_given_up_and_tells_so_once(
+    bounds: Bounds, patient: Callable[[Any], Any]
+) -> None:
+    until, told = asyncio.Event(), asyncio.get_running_loop().create_future()
+    work = bounds.begin(swallow(until), 10, told.set_result)
+    await checkpoint()
+
+    bounds.cancel(work)
+
+    assert await patient(told) is LATE
+    assert bounds.abandoned == 1
+    until.set()
+    await all_ended(bounds)  # telling twice would have raised in the task
+    assert work.task.exception() is None
 
 
 async def test_a_function_runs_in_a_daemon_thread_with_the_callers_context(bounds: Bounds) -> None:

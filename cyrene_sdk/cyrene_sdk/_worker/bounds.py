@@ -13,9 +13,13 @@ import math
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
-__all__ = ["Bounds", "OutOfThreadsError", "Raised"]
+__all__ = ["LATE", "Bounds", "OutOfThreadsError", "Raised", "Work"]
+
+LATE: Final = object()
+"""Instead of a value: the limit passed."""
 
 
 class OutOfThreadsError(RuntimeError):
@@ -29,6 +33,20 @@ class Raised:
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
+
+
+class Work:
+    """One piece of work under its limit; `Bounds.begin` makes it."""
+
+    __slots__ = ("coroutine", "deadline", "is_cancelled", "task", "tell")
+
+    task: asyncio.Task[None]
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], deadline: float, tell: Callable[[Any], None]) -> None:
+        self.coroutine = coroutine
+        self.deadline = deadline
+        self.tell = tell
+        self.is_cancelled = False
 
 
 class Bounds:
@@ -49,7 +67,7 @@ class Bounds:
         self._given_up_threads = 0
         self._given_up_tasks: set[asyncio.Task[None]] = set()
         # One timer for all limits, set for the earliest: a timer of its own would cost each call 2 µs.
-        self._limited: dict[asyncio.Future[Any], tuple[float, asyncio.Task[None]]] = {}
+        self._limited: set[Work] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = math.inf
 
@@ -58,32 +76,49 @@ class Bounds:
         """How many given-up tasks and threads still run."""
         return len(self._given_up_tasks) + self._given_up_threads
 
-    async def limited(self, work: Coroutine[Any, Any, Any], limit_s: float) -> Any:
-        """Run `work` in a task of its own; return its value, or `Raised` with what it raised.
+    async def limited(self, coroutine: Coroutine[Any, Any, Any], limit_s: float) -> Any:
+        """Run a piece of work in a task of its own; return its value, or `Raised` with what it raised.
 
         Raises:
             TimeoutError: the limit passed. The work was cancelled and, after the grace, given up; a value
                 that comes after the limit is not returned.
             asyncio.CancelledError: the caller was cancelled, and so was the work.
         """
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
-        task = loop.create_task(_answering(work, answer, self._pid))
-        deadline = loop.time() + limit_s
-        self._limited[answer] = (deadline, task)
-        if deadline < self._alarm_at:
-            self._set_alarm(loop, deadline)
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        work = self.begin(coroutine, limit_s, partial(_answer, answer))
         try:
             value = await answer
         except asyncio.CancelledError:
-            await self._cancel(task, work)
+            work.task.cancel()
+            try:
+                await asyncio.wait((work.task,), timeout=self._grace_s)
+            finally:
+                self._give_up(work)
             raise
-        finally:
-            del self._limited[answer]
-        if loop.time() >= deadline:
-            self._settle(task, work)
+        if value is LATE:
             raise TimeoutError
         return value
+
+    def begin(self, coroutine: Coroutine[Any, Any, Any], limit_s: float, tell: Callable[[Any], None]) -> Work:
+        """Run a piece of work in a task of its own, and have `tell` called once with what `limited` would return.
+
+        Over the limit that is `LATE`, when the work has ended or is given up; the same after `cancel`, where
+        what is told means nothing.
+        """
+        loop = asyncio.get_running_loop()
+        work = Work(coroutine, loop.time() + limit_s, tell)
+        work.task = loop.create_task(self._run(work))
+        self._limited.add(work)
+        if work.deadline < self._alarm_at:
+            self._set_alarm(loop, work.deadline)
+        return work
+
+    def cancel(self, work: Work) -> None:
+        """Cancel a piece of work, and give it up after the grace."""
+        work.is_cancelled = True
+        work.task.cancel()
+        work.task.add_done_callback(lambda _: self._give_up(work))  # before its first step it would tell nothing
+        asyncio.get_running_loop().call_later(self._grace_s, self._give_up, work)
 
     async def in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
         """Run a plain function in a daemon thread of its own; return or raise what it does.
@@ -140,14 +175,25 @@ class Bounds:
         """Cancel what is past its limit, and set the alarm for the next."""
         now = loop.time()
         self._alarm, self._alarm_at = None, math.inf
-        for answer, (deadline, task) in self._limited.items():
-            if deadline <= now:
-                task.cancel()
-                loop.call_later(self._grace_s, _release, answer)
-                self._limited[answer] = (math.inf, task)
-        earliest = min((deadline for deadline, _ in self._limited.values()), default=math.inf)
+        in_time = [work for work in self._limited if not work.is_cancelled]
+        for work in in_time:
+            if work.deadline <= now:
+                self.cancel(work)
+        earliest = min((work.deadline for work in in_time if not work.is_cancelled), default=math.inf)
         if earliest < math.inf:
             self._set_alarm(loop, earliest)
+
+    async def _run(self, work: Work) -> None:
+        try:
+            value = await work.coroutine
+        except BaseException as error:  # noqa: BLE001 - plugin code, SystemExit included
+            value = Raised(error)
+        if os.getpid() != self._pid:
+            os._exit(0)  # the work forked, and this is the child: the loop and its sockets are the parent's
+        if work in self._limited:  # else it was given up
+            self._limited.discard(work)
+            is_late = asyncio.get_running_loop().time() >= work.deadline
+            work.tell(LATE if is_late else value)
 
     def _ended_at_last(self, task: asyncio.Task[None]) -> None:
         self._given_up_tasks.discard(task)
@@ -157,36 +203,23 @@ class Bounds:
         if self._on_change is not None:
             self._on_change()
 
-    async def _cancel(self, task: asyncio.Task[None], work: Coroutine[Any, Any, Any]) -> None:
-        task.cancel()
-        try:
-            await asyncio.wait((task,), timeout=self._grace_s)
-        finally:
-            self._settle(task, work)
-
-    def _settle(self, task: asyncio.Task[None], work: Coroutine[Any, Any, Any]) -> None:
-        """See to the work of a call that ended without its answer."""
-        if task.done():
-            work.close()  # cancelled before its first step, it would be "never awaited"
+    def _give_up(self, work: Work) -> None:
+        """See to work that has not ended, and tell so."""
+        if work not in self._limited:
             return
-        self._given_up_tasks.add(task)
-        task.add_done_callback(self._ended_at_last)
-        self._changed()
-        # asyncio.run() waits for every registered task when it ends, and this one may never do so.
-        asyncio._unregister_task(task)  # noqa: SLF001 - documented for code that extends asyncio
+        self._limited.discard(work)
+        task = work.task
+        if task.done():
+            work.coroutine.close()  # cancelled before its first step, it would be "never awaited"
+        else:
+            self._given_up_tasks.add(task)
+            task.add_done_callback(self._ended_at_last)
+            self._changed()
+            # asyncio.run() waits for every registered task when it ends, and this one may never do so.
+            asyncio._unregister_task(task)  # noqa: SLF001 - documented for code that extends asyncio
+        work.tell(LATE)
 
 
-def _release(answer: asyncio.Future[Any]) -> None:
-    if not answer.done():
-        answer.set_result(None)
-
-
-async def _answering(work: Coroutine[Any, Any, Any], answer: asyncio.Future[Any], pid: int) -> None:
-    try:
-        value = await work
-    except BaseException as error:  # noqa: BLE001 - plugin code, SystemExit included
-        value = Raised(error)
-    if os.getpid() != pid:
-        os._exit(0)  # the work forked, and this is the child: the loop and its sockets are the parent's
+def _answer(answer: asyncio.Future[Any], value: Any) -> None:
     if not answer.done():
         answer.set_result(value)

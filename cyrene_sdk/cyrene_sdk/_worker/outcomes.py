@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from pydantic import BaseModel
 
@@ -18,6 +18,7 @@ Fields = dict[str, Any]
 
 OUTPUT_BYTES = 1_048_576
 SHORT_TEXT = 65_536
+_ONLY_OUTPUT = {"success", "output"}
 TOOL_FIELDS: dict[str, tuple[type, ...]] = {
     "success": (bool,),
     "output": (str,),
@@ -42,7 +43,7 @@ def outcome_of(value: object) -> Fields | Fault:
     A str is the output; a dict, list, number, bool, None or model is `data` with its JSON text as output;
     a ToolResult is itself; anything else is `output_invalid`.
     """
-    if type(value) is str and len(value) <= SHORT_TEXT and value.isascii():  # nearly every result, and certainly good
+    if _is_plain(value):
         return {"success": True, "output": value}
     try:
         return _fields_of(value)
@@ -60,6 +61,8 @@ def fields_of_answer(told: object) -> Fields:
     Raises:
         GateError, TypeError, ValueError: it is no plain JSON, too large, or has a key or type that no result has.
     """
+    if type(told) is dict and told.keys() == _ONLY_OUTPUT and told["success"] is True and _is_plain(told["output"]):
+        return told
     fields = checked(told, max_bytes=2 * OUTPUT_BYTES)
     if type(fields) is not dict or type(fields.get("success")) is not bool:
         raise TypeError("it is no result")
@@ -69,6 +72,11 @@ def fields_of_answer(told: object) -> Fields:
     if "images" in fields:
         fields["images"] = [Image.from_json(image).to_dict() for image in fields["images"]]
     return fields
+
+
+def _is_plain(value: object) -> TypeGuard[str]:
+    """Whether it is certainly good, as nearly every result is."""
+    return type(value) is str and len(value) <= SHORT_TEXT and value.isascii()
 
 
 def _fields_of(value: object) -> Fields:

@@ -8,13 +8,15 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, NoReturn
 
 from cyrene_sdk._worker.contract import CONTRACT
 from cyrene_sdk._worker.faults import Fault, StageError
 from cyrene_sdk._worker.host_link import HostLink, LinkLog
 from cyrene_sdk._worker.loading import Code
+from cyrene_sdk._worker.outcomes import Fields
 from cyrene_sdk._worker.runner import Runner
 from cyrene_sdk._worker.wire import Link, Message
 from cyrene_sdk.context import CurrentCall
@@ -52,7 +54,7 @@ class _Worker:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._link = Link(self._take, self._end)
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._cancels: dict[int, Callable[[], object]] = {}  # of what is under way
         self._ended = asyncio.Event()
         self._host = HostLink(self._link)
         self._runner: Runner
@@ -69,13 +71,15 @@ class _Worker:
     def _take(self, message: Message) -> None:
         kind = message["k"]
         if kind == "call":
-            self._begin(message["id"], self._call(message))
+            self._call(message)
+        elif kind == "validate":
+            self._begin(message["id"], self._validate(message))
         elif kind == "stage":
             self._begin(message["id"], self._stage(message))
         elif kind == "cancel":
-            task = self._tasks.get(message["id"])
-            if task is not None:
-                task.cancel()
+            cancel = self._cancels.get(message["id"])
+            if cancel is not None:
+                cancel()
         elif kind == "answer":
             self._host.take_answer(message)
         elif kind == "hello":
@@ -83,15 +87,19 @@ class _Worker:
         elif kind == "bye":
             self._ended.set()
 
-    def _begin(self, number: int, work: Coroutine[Any, Any, None]) -> None:
-        task = self._tasks[number] = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(lambda task: self._finish(number, task))
+    def _begin(self, number: int, work: Coroutine[Any, Any, Message]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._cancels[number] = task.cancel
+        task.add_done_callback(partial(self._finish, number))
 
-    def _finish(self, number: int, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(number, None)
-        if task.cancelled():  # before its first step: it has told nothing
-            fault = Fault(ErrorKind.CANCELLED, "it was cancelled")
-            self._link.send({"k": "end", "id": number, "abandoned": 0, "fault": _plain(fault)})
+    def _finish(self, number: int, task: asyncio.Task[Message]) -> None:
+        cancelled = Fault(ErrorKind.CANCELLED, "it was cancelled")
+        self._end_of(number, {"fault": _plain(cancelled)} if task.cancelled() else task.result())
+
+    def _end_of(self, number: int, told: Message) -> None:
+        self._cancels.pop(number, None)
+        message = {"k": "end", "id": number, "abandoned": self._runner.abandoned, **told}
+        self._link.send(message, is_alone=not self._cancels)
 
     def _greet(self, hello: Message) -> None:
         """Say which contract this side speaks; the host decides whether the two fit."""
@@ -101,24 +109,27 @@ class _Worker:
         python = ".".join(map(str, sys.version_info[:3]))
         self._link.send({"k": "ready", "contract": CONTRACT, "python": python, "pid": os.getpid()})
 
-    async def _call(self, order: Message) -> None:
-        number = order["id"]
+    def _call(self, order: Message) -> None:
+        number, runner = order["id"], self._runner
         call = CurrentCall(*order["call"])
-        try:
-            if order.get("only_validate"):
-                answer: Any = await self._runner.validate(order["tool"], order["args"], call, order["limit"]) or {}
-            else:
-                answer = await self._runner.call(order["tool"], order["args"], call, order["limit"], order["validate"])
-        except asyncio.CancelledError:
-            answer = Fault(ErrorKind.CANCELLED, "the call was cancelled")
-        told = {"fault": _plain(answer)} if isinstance(answer, Fault) else {"fields": answer}
-        self._link.send({"k": "end", "id": number, "abandoned": self._runner.abandoned, **told})
+        tell = partial(self._tell, number)
+        work = runner.begin(order["tool"], order["args"], call, order["limit"], order["validate"], tell)
+        if work is not None:
+            self._cancels[number] = partial(runner.cancel, work)
 
-    async def _stage(self, order: Message) -> None:
+    def _tell(self, number: int, outcome: Fields | Fault) -> None:
+        self._end_of(number, {"fault": _plain(outcome)} if isinstance(outcome, Fault) else {"fields": outcome})
+
+    async def _validate(self, order: Message) -> Message:
+        call = CurrentCall(*order["call"])
+        fault = await self._runner.validate(order["tool"], order["args"], call, order["limit"])
+        return {} if fault is None else {"fault": _plain(fault)}
+
+    async def _stage(self, order: Message) -> Message:
         try:
-            value = await self._run_stage(order["stage"], order)
+            return {"value": await self._run_stage(order["stage"], order)}
         except StageError as error:
-            told: Message = {
+            return {
                 "error": {
                     "what": error.what,
                     "stage": error.stage,
@@ -129,11 +140,6 @@ class _Worker:
                     "timed_out": error.timed_out,
                 }
             }
-        except asyncio.CancelledError:
-            return
-        else:
-            told = {"value": value}
-        self._link.send({"k": "end", "id": order["id"], **told})
 
     async def _run_stage(self, stage: str, order: Message) -> Any:
         runner, limit_s = self._runner, order["limit"]

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequ
 from dataclasses import dataclass
 from typing import Any, cast
 
-from cyrene_sdk._worker.bounds import Bounds, OutOfThreadsError, Raised
+from cyrene_sdk._worker.bounds import LATE, Bounds, OutOfThreadsError, Raised, Work
 from cyrene_sdk._worker.contract import CONTRACT
 from cyrene_sdk._worker.faults import Fault, Stage, StageError, fault_of, sentence_of, trace_of
 from cyrene_sdk._worker.gate import GateError, checked
@@ -161,13 +161,37 @@ class Runner:
         """
         live = self._tools.get(name)
         if live is None:
-            known = ", ".join(f"'{known}'" for known in self._tools) or "none"
-            return Fault(ErrorKind.UNKNOWN_TOOL, f"the plugin has no tool '{name}' (it has {known})")
+            return self._unknown(name)
         try:
             answer = await self._calls.limited(self._execute(live, arguments, call, validate), limit_s)
         except TimeoutError:
-            return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:.3g} s", retry="timeout")
-        return _ended(answer) if type(answer) is Raised else outcome_of(answer)
+            answer = LATE
+        return _outcome(answer, limit_s)
+
+    def begin(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        call: CurrentCall,
+        limit_s: float,
+        validate: bool,
+        tell: Callable[[Fields | Fault], None],
+    ) -> Work | None:
+        """Begin what `call` does and have its outcome told: a worker spares each call the task that waits for it.
+
+        Returns:
+            The work, for `cancel`; None where the outcome is told already.
+        """
+        live = self._tools.get(name)
+        if live is None:
+            tell(self._unknown(name))
+            return None
+        work = self._execute(live, arguments, call, validate)
+        return self._calls.begin(work, limit_s, lambda answer: tell(_outcome(answer, limit_s)))
+
+    def cancel(self, work: Work) -> None:
+        """Cancel a call that was begun; whatever outcome is told then means nothing."""
+        self._calls.cancel(work)
 
     async def validate(self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float) -> Fault | None:
         """Run the tool's own `validate` alone, before a person is asked; None when it agrees."""
@@ -179,6 +203,10 @@ class Runner:
         except TimeoutError:
             return Fault(ErrorKind.TIMEOUT, f"'validate' gave no answer within {limit_s:.3g} s", retry="timeout")
         return _ended(answer) if type(answer) is Raised else None
+
+    def _unknown(self, name: str) -> Fault:
+        known = ", ".join(f"'{known}'" for known in self._tools) or "none"
+        return Fault(ErrorKind.UNKNOWN_TOOL, f"the plugin has no tool '{name}' (it has {known})")
 
     @property
     def _loaded(self) -> Plugin:
@@ -318,6 +346,12 @@ def _readable(definition: ToolDefinition) -> tuple[ToolDefinition, str]:
         told = ToolDefinition(name=name, complexity=definition.complexity)
         return told, f"its definition is refused: {sentence_of(refused)}"
     return definition, ""
+
+
+def _outcome(answer: Any, limit_s: float) -> Fields | Fault:
+    if answer is LATE:
+        return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:.3g} s", retry="timeout")
+    return _ended(answer) if type(answer) is Raised else outcome_of(answer)
 
 
 def _ended(raised: Raised) -> Fault:

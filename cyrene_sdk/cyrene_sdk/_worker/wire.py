@@ -48,8 +48,10 @@ class Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by the event loop; hands on every whole message."""
-        buffer = self._in
-        buffer += data
+        buffer: bytes | bytearray = data
+        if self._in:
+            self._in += data
+            buffer = self._in
         start, size = 0, len(buffer)
         try:
             while size - start >= _LENGTH:
@@ -66,8 +68,8 @@ class Link(asyncio.Protocol):
             self._error = error
             self.close()
             return
-        if start:
-            del buffer[:start]
+        if start or buffer is data:
+            self._in = bytearray(buffer[start:])
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the event loop."""
@@ -76,15 +78,22 @@ class Link(asyncio.Protocol):
             self._error = ProtocolError("the stream ended in the middle of a frame")
         self._on_end(self._error or exc)
 
-    def send(self, message: Message) -> None:
-        """Send a message; those of one turn of the loop leave together. After the end it goes nowhere."""
+    def send(self, message: Message, *, is_alone: bool = False) -> None:
+        """Send a message; those of one turn of the loop leave together. After the end it goes nowhere.
+
+        Args:
+            is_alone: no other is on its way, so that it need not wait for the end of the turn.
+        """
         if self._transport is None or self._loop is None:
             return
         body = to_json(message)
+        frame = len(body).to_bytes(_LENGTH, "big") + body
+        if is_alone and not self._out:
+            self._transport.write(frame)
+            return
         if not self._out:
             self._loop.call_soon(self._flush)
-        self._out.append(len(body).to_bytes(_LENGTH, "big"))
-        self._out.append(body)
+        self._out.append(frame)
 
     def close(self) -> None:
         """Close the pipe at once; `on_end` follows."""
@@ -102,9 +111,9 @@ class Link(asyncio.Protocol):
             self._transport.write(b"".join(out))
 
 
-def _read(body: bytearray) -> Message:
+def _read(body: bytes | bytearray) -> Message:
     try:
-        message = from_json(bytes(body), allow_inf_nan=False)
+        message = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise ProtocolError(f"a frame is no JSON: {str(error)[:80]}") from error
     if not isinstance(message, dict):
