@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
+import venv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["tool_schema", "write_distributions", "write_greeter", "write_hooks", "write_plugins_json"]
+__all__ = [
+    "tool_schema",
+    "write_distributions",
+    "write_greeter",
+    "write_hooks",
+    "write_interpreter",
+    "write_plugins_json",
+]
+
+_INLINE = {"runtime": "inline"}
+_SDK_NEEDS = (
+    "annotated_types",
+    "cyrene_sdk",
+    "pluggy",
+    "pydantic",
+    "pydantic_core",
+    "typing_extensions",
+    "typing_inspection",
+)
 
 _GREETER = '''"""A plugin that greets."""
 
@@ -45,19 +65,24 @@ Path(__file__).with_name("imported").touch()
 '''
 
 
-def write_greeter(folder: Path, module: str, *, hooks: str | None = None) -> Path:
+def write_greeter(
+    folder: Path, module: str, *, entry: Mapping[str, Any] = _INLINE, copies: int = 1, hooks: str | None = None
+) -> Path:
     """Write a `path` plugin with the tool `greet`, and return its plugins.json.
 
     Args:
         folder: made here; the host's state goes below it too.
         module: the import name of the plugin.
+        entry: the keys of its entry that say where it runs.
+        copies: how many entries name it: `bench`, `bench1`, `bench2` and so on.
         hooks: the entry point of a hook package to enable.
     """
     package = folder / "bench" / module
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(_GREETER)
-    entry = {"name": "bench", "path": "./bench", "import": module, "class": "BenchPlugin"}
-    plugins_json = write_plugins_json(folder, [{**entry, "runtime": "inline", "trust": "full"}])
+    shared = {"path": "./bench", "import": module, "class": "BenchPlugin", "trust": "full", **entry}
+    entries = [{"name": f"bench{number or ''}", **shared} for number in range(copies)]
+    plugins_json = write_plugins_json(folder, entries)
     if hooks is not None:
         with (folder / "cyrene.toml").open("a") as settings:
             settings.write(f'\n[hooks]\nenabled = ["{hooks}"]\n')
@@ -80,6 +105,20 @@ def write_plugins_json(folder: Path, entries: list[dict[str, Any]]) -> Path:
     plugins_json = folder / "plugins.json"
     plugins_json.write_text(json.dumps(entries, indent=1))
     return plugins_json
+
+
+def write_interpreter(folder: Path) -> str:
+    """Make a virtual environment of links to `cyrene-sdk` and what it needs, and of no more; return its folder."""
+    venv.create(folder, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for name in _SDK_NEEDS:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        origin = Path(spec.origin)
+        found = origin.parent if origin.name == "__init__.py" else origin
+        (site / found.name).symlink_to(found)
+    return str(folder)
 
 
 def write_distributions(site: Path, *, plugins: int, tools: int) -> list[dict[str, Any]]:

@@ -14,12 +14,13 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["Case", "Row", "kept", "measured", "options", "publish"]
+__all__ = ["Case", "Row", "as_rates", "kept", "measured", "options", "publish"]
 
 _SCALES = {"us": 1e6, "ms": 1e3}
+_RATE = "/s"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Case:
 class Row:
     """The outcome of a case: times of one call in `unit`, and its ratio to the limit.
 
-    `ratio` is the median over rounds, `fastest` the ratio of the two shortest times.
+    `ratio` is the median over rounds, `fastest` the ratio of the two shortest times. In the unit `/s` more is
+    better: the ratios are how many times the limit's rate, `reach` the least that is wanted.
     """
 
     name: str
@@ -94,6 +96,22 @@ async def measured(
     return [_row(batch, samples[batch.case.name], samples[limit], unit) for batch in batches]
 
 
+def as_rates(rows: Sequence[Row], calls: int) -> list[Row]:
+    """Return rows in microseconds, each call of which did `calls` pieces of work, as pieces of work a second."""
+    return [
+        replace(
+            row,
+            unit=_RATE,
+            median=calls * 1e6 / row.median,
+            low=calls * 1e6 / row.high,
+            high=calls * 1e6 / row.low,
+            ratio=1 / row.ratio,
+            fastest=1 / row.fastest,
+        )
+        for row in rows
+    ]
+
+
 def publish(title: str, tables: Mapping[str, Sequence[Row]], *, packages: Sequence[str], as_json: bool) -> None:
     """Print the tables as Markdown, or as one JSON document, with the versions that were measured."""
     machine = {"python": platform.python_version(), "cores": os.cpu_count(), "system": platform.system()}
@@ -117,7 +135,7 @@ def _markdown(rows: Sequence[Row]) -> str:
         "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     for row in rows:
-        reach = "" if row.reach is None else f"≤ {row.reach:g}x"
+        reach = "" if row.reach is None else f"{'≥' if row.unit == _RATE else '≤'} {row.reach:g}x"
         spread = f"{_short(row.low)}..{_short(row.high)}"
         lines.append(
             f"| {row.name} | {_short(row.median)} {row.unit} | {spread} | {row.ratio:.2f}x | {row.fastest:.2f}x "
