@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, NoReturn
 
+from cyrene_sdk._worker.confinement import is_linux
 from cyrene_sdk._worker.contract import CONTRACT
 from cyrene_sdk._worker.faults import Fault, StageError
 from cyrene_sdk._worker.host_link import HostLink, LinkLog
@@ -31,11 +32,13 @@ def become_worker(link: int, lifeline: int) -> NoReturn:
 
     Args:
         link: a connected stream socket.
-        lifeline: the reading end of a pipe that ends with the keeper; the second way to notice that the host is gone.
+        lifeline: the reading end of a pipe that ends with the keeper; where the system does not end this process
+            with it, the second way to notice that the host is gone.
     """
     status = 1
     try:
-        threading.Thread(target=_end_with, args=(lifeline,), daemon=True, name="lifeline").start()
+        if not is_linux():  # without threads plugin code may fork
+            threading.Thread(target=_end_with, args=(lifeline,), daemon=True, name="lifeline").start()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text stream, as for every script
         loop = _new_loop()
         asyncio.set_event_loop(loop)
