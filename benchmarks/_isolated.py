@@ -66,7 +66,8 @@ async def newline_json(mode: str) -> AsyncIterator[Call]:
 
     async def call() -> str:
         number = next(numbers)
-        answer = asked[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        asked[number] = answer
         requests.write(json.dumps({"id": number, "args": ARGUMENTS}).encode() + b"\n")
         return await answer
 
