@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from anyio.lowlevel import checkpoint
 
-from cyrene_sdk._worker.bounds import LATE, Bounds, OutOfThreadsError, Raised
+from cyrene_sdk._worker.bounds import CANCELLED, LATE, Bounds, OutOfThreadsError, Raised
 
 
 class Odd(BaseException):
@@ -236,7 +236,7 @@ async def test_begun_work_that_is_cancelled_before_its_first_step_tells_so_at_on
 
     bounds.cancel(bounds.begin(asyncio.Event().wait(), 60, told.set_result))
 
-    assert await patient(told) is LATE
+    assert await patient(told) is CANCELLED
     assert bounds.abandoned == 0
 
 
@@ -249,11 +249,19 @@ async def test_begun_work_that_swallows_its_cancellation_is_given_up_and_tells_s
 
     bounds.cancel(work)
 
-    assert await patient(told) is LATE
+    assert await patient(told) is CANCELLED
     assert bounds.abandoned == 1
     until.set()
     await all_ended(bounds)  # telling twice would have raised in the task
     assert work.task.exception() is None
+
+
+async def test_begun_work_over_its_limit_tells_that_it_is_late(bounds: Bounds, patient: Callable[[Any], Any]) -> None:
+    told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    bounds.begin(asyncio.Event().wait(), 0.01, told.set_result)
+
+    assert await patient(told) is LATE
 
 
 async def test_a_function_runs_in_a_daemon_thread_with_the_callers_context(bounds: Bounds) -> None:

@@ -16,10 +16,12 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-__all__ = ["LATE", "Bounds", "OutOfThreadsError", "Raised", "Work"]
+__all__ = ["CANCELLED", "LATE", "Bounds", "OutOfThreadsError", "Raised", "Work"]
 
 LATE: Final = object()
 """Instead of a value: the limit passed."""
+CANCELLED: Final = object()
+"""Instead of a value: `Bounds.cancel` came first."""
 
 
 class OutOfThreadsError(RuntimeError):
@@ -102,8 +104,7 @@ class Bounds:
     def begin(self, coroutine: Coroutine[Any, Any, Any], limit_s: float, tell: Callable[[Any], None]) -> Work:
         """Run a piece of work in a task of its own, and have `tell` called once with what `limited` would return.
 
-        Over the limit that is `LATE`, when the work has ended or is given up; the same after `cancel`, where
-        what is told means nothing.
+        Over the limit that is `LATE`, after `cancel` it is `CANCELLED`: told when the work has ended or is given up.
         """
         loop = asyncio.get_running_loop()
         work = Work(coroutine, loop.time() + limit_s, tell)
@@ -192,8 +193,7 @@ class Bounds:
             os._exit(0)  # the work forked, and this is the child: the loop and its sockets are the parent's
         if work in self._limited:  # else it was given up
             self._limited.discard(work)
-            is_late = asyncio.get_running_loop().time() >= work.deadline
-            work.tell(LATE if is_late else value)
+            _tell(work, value)
 
     def _ended_at_last(self, task: asyncio.Task[None]) -> None:
         self._given_up_tasks.discard(task)
@@ -217,7 +217,12 @@ class Bounds:
             self._changed()
             # asyncio.run() waits for every registered task when it ends, and this one may never do so.
             asyncio._unregister_task(task)  # noqa: SLF001 - documented for code that extends asyncio
-        work.tell(LATE)
+        _tell(work, CANCELLED)
+
+
+def _tell(work: Work, value: Any) -> None:
+    is_late = asyncio.get_running_loop().time() >= work.deadline
+    work.tell(LATE if is_late else CANCELLED if work.is_cancelled else value)
 
 
 def _answer(answer: asyncio.Future[Any], value: Any) -> None:

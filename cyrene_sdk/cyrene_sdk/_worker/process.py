@@ -32,16 +32,17 @@ def become_worker(link: int, lifeline: int) -> NoReturn:
 
     Args:
         link: a connected stream socket.
-        lifeline: the reading end of a pipe that ends with the keeper; where the system does not end this process
-            with it, the second way to notice that the host is gone.
+        lifeline: the reading end of a pipe that ends with the keeper; the second way to notice that the host is gone.
     """
     status = 1
     try:
-        if not is_linux():  # without threads plugin code may fork
-            threading.Thread(target=_end_with, args=(lifeline,), daemon=True, name="lifeline").start()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text stream, as for every script
         loop = _new_loop()
         asyncio.set_event_loop(loop)
+        if is_linux():  # without a thread, so that plugin code may fork; the system ends a worker whose loop is blocked
+            loop.add_reader(lifeline, os._exit, 0)
+        else:
+            threading.Thread(target=_end_with, args=(lifeline,), daemon=True, name="lifeline").start()
         loop.run_until_complete(_Worker(socket.socket(fileno=link)).serve())
         status = 0
     finally:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequ
 from dataclasses import dataclass
 from typing import Any, cast
 
-from cyrene_sdk._worker.bounds import LATE, Bounds, OutOfThreadsError, Raised, Work
+from cyrene_sdk._worker.bounds import CANCELLED, LATE, Bounds, OutOfThreadsError, Raised, Work
 from cyrene_sdk._worker.contract import CONTRACT
 from cyrene_sdk._worker.faults import Fault, Stage, StageError, fault_of, sentence_of, trace_of
 from cyrene_sdk._worker.gate import GateError, checked
@@ -190,7 +190,7 @@ class Runner:
         return self._calls.begin(work, limit_s, lambda answer: tell(_outcome(answer, limit_s)))
 
     def cancel(self, work: Work) -> None:
-        """Cancel a call that was begun; whatever outcome is told then means nothing."""
+        """Cancel a call that was begun; its outcome is `cancelled`."""
         self._calls.cancel(work)
 
     async def validate(self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float) -> Fault | None:
@@ -351,6 +351,8 @@ def _readable(definition: ToolDefinition) -> tuple[ToolDefinition, str]:
 def _outcome(answer: Any, limit_s: float) -> Fields | Fault:
     if answer is LATE:
         return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:.3g} s", retry="timeout")
+    if answer is CANCELLED:
+        return Fault(ErrorKind.CANCELLED, "the call was cancelled")
     return _ended(answer) if type(answer) is Raised else outcome_of(answer)
 
 
