@@ -157,8 +157,8 @@ def pss_mib(pid: int) -> float:
 def weight(name: str, sizes: Sequence[float], limit: Sequence[float], note: str) -> Row:
     """Return a row in MiB."""
     median = statistics.median(sizes)
-    ratio = median / statistics.median(limit)
-    return Row(name, "MiB", median, min(sizes), max(sizes), ratio, None, len(sizes), 1, note)
+    ratio, smallest = median / statistics.median(limit), min(sizes) / min(limit)
+    return Row(name, "MiB", median, min(sizes), max(sizes), ratio, smallest, None, len(sizes), 1, note)
 
 
 async def tables_of(chosen: argparse.Namespace) -> dict[str, list[Row]]:
