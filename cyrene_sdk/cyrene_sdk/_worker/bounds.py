@@ -13,8 +13,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 __all__ = ["CANCELLED", "LATE", "Bounds", "OutOfThreadsError", "Raised", "Work"]
 
@@ -22,6 +21,7 @@ LATE: Final = object()
 """Instead of a value: the limit passed."""
 CANCELLED: Final = object()
 """Instead of a value: `Bounds.cancel` came first."""
+_GIVEN_UP: Final = object()
 
 
 class OutOfThreadsError(RuntimeError):
@@ -37,18 +37,42 @@ class Raised:
         self.error = error
 
 
-class Work:
-    """One piece of work under its limit; `Bounds.begin` makes it."""
+class _Answer(Protocol):
+    """Takes what became of a piece of work, once: the future that its caller waits for, or its `Work`."""
 
-    __slots__ = ("coroutine", "deadline", "is_cancelled", "task", "tell")
+    def done(self) -> bool: ...
+    def set_result(self, value: Any, /) -> None: ...
+
+
+class Work:
+    """A piece of work that was begun and that nobody waits for: what became of it is told at once."""
+
+    __slots__ = ("_end", "_is_done", "coroutine", "deadline", "is_cancelled", "task", "tell")
 
     task: asyncio.Task[None]
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], deadline: float, tell: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, Any],
+        deadline: float,
+        tell: Callable[[Any], None],
+        end: Callable[[Work, Any], None],
+    ) -> None:
         self.coroutine = coroutine
         self.deadline = deadline
         self.tell = tell
         self.is_cancelled = False
+        self._end = end
+        self._is_done = False
+
+    def done(self) -> bool:
+        """Whether it has ended or is given up."""
+        return self._is_done
+
+    def set_result(self, value: Any, /) -> None:
+        """Called by the work itself, or when it is given up."""
+        self._is_done = True
+        self._end(self, value)
 
 
 class Bounds:
@@ -69,7 +93,7 @@ class Bounds:
         self._given_up_threads = 0
         self._given_up_tasks: set[asyncio.Task[None]] = set()
         # One timer for all limits, set for the earliest: a timer of its own would cost each call 2 µs.
-        self._limited: set[Work] = set()
+        self._limited: dict[_Answer, tuple[float, asyncio.Task[None]]] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = math.inf
 
@@ -78,48 +102,45 @@ class Bounds:
         """How many given-up tasks and threads still run."""
         return len(self._given_up_tasks) + self._given_up_threads
 
-    async def limited(self, coroutine: Coroutine[Any, Any, Any], limit_s: float) -> Any:
-        """Run a piece of work in a task of its own; return its value, or `Raised` with what it raised.
+    async def limited(self, work: Coroutine[Any, Any, Any], limit_s: float) -> Any:
+        """Run `work` in a task of its own; return its value, or `Raised` with what it raised.
 
         Raises:
             TimeoutError: the limit passed. The work was cancelled and, after the grace, given up; a value
                 that comes after the limit is not returned.
             asyncio.CancelledError: the caller was cancelled, and so was the work.
         """
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        work = self.begin(coroutine, limit_s, partial(_answer, answer))
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        deadline = loop.time() + limit_s
+        task = self._start(loop, work, answer, deadline)
         try:
             value = await answer
         except asyncio.CancelledError:
-            work.task.cancel()
-            try:
-                await asyncio.wait((work.task,), timeout=self._grace_s)
-            finally:
-                self._give_up(work)
+            await self._cancel(task, work)
             raise
-        if value is LATE:
+        finally:
+            del self._limited[answer]
+        if loop.time() >= deadline:
+            self._settle(task, work)
             raise TimeoutError
         return value
 
-    def begin(self, coroutine: Coroutine[Any, Any, Any], limit_s: float, tell: Callable[[Any], None]) -> Work:
-        """Run a piece of work in a task of its own, and have `tell` called once with what `limited` would return.
+    def begin(self, work: Coroutine[Any, Any, Any], limit_s: float, tell: Callable[[Any], None]) -> Work:
+        """Run `work` in a task of its own, and have `tell` called once with what `limited` would return.
 
         Over the limit that is `LATE`, after `cancel` it is `CANCELLED`: told when the work has ended or is given up.
         """
         loop = asyncio.get_running_loop()
-        work = Work(coroutine, loop.time() + limit_s, tell)
-        work.task = loop.create_task(self._run(work))
-        self._limited.add(work)
-        if work.deadline < self._alarm_at:
-            self._set_alarm(loop, work.deadline)
-        return work
+        begun = Work(work, loop.time() + limit_s, tell, self._end)
+        begun.task = self._start(loop, work, begun, begun.deadline)
+        return begun
 
-    def cancel(self, work: Work) -> None:
-        """Cancel a piece of work, and give it up after the grace."""
-        work.is_cancelled = True
-        work.task.cancel()
-        work.task.add_done_callback(lambda _: self._give_up(work))  # before its first step it would tell nothing
-        asyncio.get_running_loop().call_later(self._grace_s, self._give_up, work)
+    def cancel(self, begun: Work) -> None:
+        """Cancel what was begun, and give it up after the grace."""
+        if not begun.done():
+            begun.is_cancelled = True
+            self._stop(begun, begun.task)
 
     async def in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
         """Run a plain function in a daemon thread of its own; return or raise what it does.
@@ -166,6 +187,15 @@ class Bounds:
             raise value.error
         return value
 
+    def _start(
+        self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], answer: _Answer, deadline: float
+    ) -> asyncio.Task[None]:
+        task = loop.create_task(_answering(work, answer, self._pid))
+        self._limited[answer] = (deadline, task)
+        if deadline < self._alarm_at:
+            self._set_alarm(loop, deadline)
+        return task
+
     def _set_alarm(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
@@ -176,24 +206,25 @@ class Bounds:
         """Cancel what is past its limit, and set the alarm for the next."""
         now = loop.time()
         self._alarm, self._alarm_at = None, math.inf
-        in_time = [work for work in self._limited if not work.is_cancelled]
-        for work in in_time:
-            if work.deadline <= now:
-                self.cancel(work)
-        earliest = min((work.deadline for work in in_time if not work.is_cancelled), default=math.inf)
+        for answer, (deadline, task) in self._limited.items():
+            if deadline <= now:
+                self._stop(answer, task)
+        earliest = min((deadline for deadline, _ in self._limited.values()), default=math.inf)
         if earliest < math.inf:
             self._set_alarm(loop, earliest)
 
-    async def _run(self, work: Work) -> None:
-        try:
-            value = await work.coroutine
-        except BaseException as error:  # noqa: BLE001 - plugin code, SystemExit included
-            value = Raised(error)
-        if os.getpid() != self._pid:
-            os._exit(0)  # the work forked, and this is the child: the loop and its sockets are the parent's
-        if work in self._limited:  # else it was given up
-            self._limited.discard(work)
-            _tell(work, value)
+    def _stop(self, answer: _Answer, task: asyncio.Task[None]) -> None:
+        self._limited[answer] = (math.inf, task)
+        task.cancel()
+        task.add_done_callback(lambda _: _give_up(answer))  # cancelled before its first step, it does not answer
+        asyncio.get_running_loop().call_later(self._grace_s, _give_up, answer)
+
+    def _end(self, begun: Work, value: Any) -> None:
+        del self._limited[begun]
+        if value is _GIVEN_UP:
+            self._settle(begun.task, begun.coroutine)
+        is_late = asyncio.get_running_loop().time() >= begun.deadline
+        begun.tell(LATE if is_late else CANCELLED if begun.is_cancelled else value)
 
     def _ended_at_last(self, task: asyncio.Task[None]) -> None:
         self._given_up_tasks.discard(task)
@@ -203,28 +234,36 @@ class Bounds:
         if self._on_change is not None:
             self._on_change()
 
-    def _give_up(self, work: Work) -> None:
-        """See to work that has not ended, and tell so."""
-        if work not in self._limited:
-            return
-        self._limited.discard(work)
-        task = work.task
+    async def _cancel(self, task: asyncio.Task[None], work: Coroutine[Any, Any, Any]) -> None:
+        task.cancel()
+        try:
+            await asyncio.wait((task,), timeout=self._grace_s)
+        finally:
+            self._settle(task, work)
+
+    def _settle(self, task: asyncio.Task[None], work: Coroutine[Any, Any, Any]) -> None:
+        """See to the work of a call that ended without its answer."""
         if task.done():
-            work.coroutine.close()  # cancelled before its first step, it would be "never awaited"
-        else:
-            self._given_up_tasks.add(task)
-            task.add_done_callback(self._ended_at_last)
-            self._changed()
-            # asyncio.run() waits for every registered task when it ends, and this one may never do so.
-            asyncio._unregister_task(task)  # noqa: SLF001 - documented for code that extends asyncio
-        _tell(work, CANCELLED)
+            work.close()  # cancelled before its first step, it would be "never awaited"
+            return
+        self._given_up_tasks.add(task)
+        task.add_done_callback(self._ended_at_last)
+        self._changed()
+        # asyncio.run() waits for every registered task when it ends, and this one may never do so.
+        asyncio._unregister_task(task)  # noqa: SLF001 - documented for code that extends asyncio
 
 
-def _tell(work: Work, value: Any) -> None:
-    is_late = asyncio.get_running_loop().time() >= work.deadline
-    work.tell(LATE if is_late else CANCELLED if work.is_cancelled else value)
+def _give_up(answer: _Answer) -> None:
+    if not answer.done():
+        answer.set_result(_GIVEN_UP)
 
 
-def _answer(answer: asyncio.Future[Any], value: Any) -> None:
+async def _answering(work: Coroutine[Any, Any, Any], answer: _Answer, pid: int) -> None:
+    try:
+        value = await work
+    except BaseException as error:  # noqa: BLE001 - plugin code, SystemExit included
+        value = Raised(error)
+    if os.getpid() != pid:
+        os._exit(0)  # the work forked, and this is the child: the loop and its sockets are the parent's
     if not answer.done():
         answer.set_result(value)
