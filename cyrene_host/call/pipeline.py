@@ -227,6 +227,8 @@ class Pipeline:
             arguments=_copied(arguments),
             principal=call.context.principal,
             surface=call.context.surface,
+            user_id=call.context.user_id,
+            conversation_id=call.context.conversation_id,
         )
         try:
             is_approved = await approver(request)

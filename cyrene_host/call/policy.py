@@ -15,7 +15,7 @@ Decision = Literal["allow", "confirm", "deny"]
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What a person is asked: the tool, the full arguments that will run, who wants it."""
+    """What a person is asked: the tool, the full arguments that will run, who wants it and where."""
 
     tool_id: str
     plugin: str
@@ -24,6 +24,8 @@ class ApprovalRequest:
     arguments: Mapping[str, Any]
     principal: str
     surface: str
+    user_id: str | None = None
+    conversation_id: str | None = None
 
 
 Approver = Callable[[ApprovalRequest], Awaitable[bool]]

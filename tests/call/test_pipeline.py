@@ -567,7 +567,7 @@ async def test_an_approved_call_runs_once_with_the_arguments_that_were_shown(hos
         request.arguments["names"].append("c")  # nobody can change what will run
         return True
 
-    context = CallContext(surface="cli", principal="ada")
+    context = CallContext(surface="cli", principal="ada", user_id="u-1", conversation_id="room")
     async with host_with(approver=approve) as host:
         result = await host.call("faulty.destroys", '{"names": ["a", "b"]}', context=context)
         calls = (await host.call("faulty.counted", {"what": "destroys"})).data
@@ -576,6 +576,7 @@ async def test_an_approved_call_runs_once_with_the_arguments_that_were_shown(hos
     (request,) = shown
     assert (request.tool_id, request.plugin, request.danger) == ("faulty.destroys", "faulty", "high")
     assert (request.principal, request.surface) == ("ada", "cli")
+    assert (request.user_id, request.conversation_id) == ("u-1", "room")
 
 
 @pytest.mark.parametrize(
