@@ -265,15 +265,21 @@ class Opening:
         self._host: Host | None = None
 
     async def __aenter__(self) -> Host:
-        self._host = await anyio.to_thread.run_sync(self._made)
-        await self._host._enter()  # noqa: SLF001 - this class is the host's own door
-        return self._host
+        if self._host is not None:
+            raise HostStateError(
+                "this host is open already", where="Host.open", mend="open another one: Host.open(…) again"
+            )
+        host = await anyio.to_thread.run_sync(self._made)
+        await host._enter()  # noqa: SLF001 - this class is the host's own door
+        self._host = host
+        return host
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._host is not None
-        await self._host._close()  # noqa: SLF001
+        host, self._host = self._host, None
+        await host._close()  # noqa: SLF001
 
     def _made(self) -> Host:
         return Host(self._read, approver=self._approver, start=self._start)

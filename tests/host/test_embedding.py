@@ -85,3 +85,18 @@ async def test_hosts_opened_one_after_another_leave_one_handler_in_the_log(plugi
         async with Host.open(file):
             pass
     assert len(logging.getLogger("cyrene").handlers) == 1
+
+
+async def test_a_host_that_is_open_is_not_opened_over_itself_but_again_when_it_is_closed(plugins_json: Write) -> None:
+    opening = Host.open(plugins_json([]))
+    async with opening:
+        with pytest.raises(HostStateError) as refused:
+            await opening.__aenter__()
+    async with opening as again:
+        again.tools.register(lambda: "here", name="say")
+        result = await again.call("say")
+
+    assert str(refused.value) == (
+        "this host is open already\n  where: Host.open\n  mend:  open another one: Host.open(…) again"
+    )
+    assert result.output == "here"
