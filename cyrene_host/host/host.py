@@ -138,7 +138,8 @@ class Host:
             raise HostStateError(
                 "the host is not open", where="Host.call", mend="call inside `async with Host.open(…) as host:`"
             )
-        return self._pipeline.call(name, arguments, context=context, deadline_s=deadline_s)
+        # A model's answer may hold anything in the place of a name.
+        return self._pipeline.call(str(name), arguments, context=context, deadline_s=deadline_s)
 
     async def health(self) -> list[PluginReport]:
         """Ask all started plugins for their health, side by side, and report on every plugin."""

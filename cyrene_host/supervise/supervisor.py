@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
@@ -40,28 +41,36 @@ class Supervisor:
         self._catalog = catalog
         self._lives = lives
         self._tasks: TaskGroup | None = None  # owns the starts that calls ask for: a caller who leaves stops none
+        self._owner: asyncio.Task[None] | None = None
         self._stop_total_s = stop_total_s
         self._settled: dict[str, anyio.Event] = {}
         self._started: list[str] = []  # those whose start has begun, in this order
         self._is_closing = False
 
     async def open(self) -> None:
-        """Begin; `close` has to follow, in the same task."""
+        """Begin; `close` has to follow, from whatever task."""
         self._side_by_side = anyio.CapacityLimiter(2 * (os.cpu_count() or 1))
-        self._tasks = anyio.create_task_group()
-        await self._tasks.__aenter__()
+        opened = anyio.Event()
+        self._closing = anyio.Event()
+        # A task of its own: a group must be left by the task that entered it, and frameworks start and stop elsewhere.
+        self._owner = asyncio.create_task(self._own(opened))
+        await opened.wait()
 
     async def close(self) -> None:
         """Give up the starts under way, stop all plugins and end."""
-        try:
-            if self._tasks is not None:
-                self._tasks.cancel_scope.cancel()
-                # Without the body's own exception, which the group would wrap into its own.
-                await self._tasks.__aexit__(None, None, None)
-                self._tasks = None
-        finally:  # the group raises where this task was cancelled itself
-            with anyio.CancelScope(shield=True):
-                await self._stop_all()
+        with anyio.CancelScope(shield=True):
+            if self._owner is not None:
+                self._closing.set()
+                await asyncio.wait((self._owner,))
+                self._owner = None
+            await self._stop_all()
+
+    async def _own(self, opened: anyio.Event) -> None:
+        async with anyio.create_task_group() as self._tasks:
+            opened.set()
+            await self._closing.wait()
+            self._tasks.cancel_scope.cancel()
+        self._tasks = None
 
     def spawn(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
         """Run a function in a task that ends with the host at the latest."""

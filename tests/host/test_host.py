@@ -574,6 +574,24 @@ async def test_a_closed_host_says_how_to_open_it(plugins_json: Write) -> None:
         await host.call("anything")
 
 
+async def test_a_host_may_be_opened_and_closed_by_different_tasks(plugins_json: Write) -> None:
+    opening = Host.open(plugins_json([{"name": "one"}], one=living("one")))
+    host = await asyncio.create_task(opening.__aenter__())
+    result = await host.call("one_do")
+    await asyncio.create_task(opening.__aexit__(None, None, None))
+
+    assert result.output == "done by one"
+    assert host.plugins.get("one").state == "stopped"
+
+
+@pytest.mark.parametrize("name", [None, 3, ["one_do"], {"a": 1}, ""])
+async def test_a_name_that_is_no_text_is_an_unknown_tool(plugins_json: Write, name: Any) -> None:
+    async with Host.open(plugins_json([])) as host:
+        result = await host.call(name)
+
+    assert result.error_kind == "unknown_tool"
+
+
 async def test_an_error_in_the_body_comes_out_as_it_is(plugins_json: Write) -> None:
     with pytest.raises(KeyError, match="mine"):
         async with Host.open(plugins_json([])):

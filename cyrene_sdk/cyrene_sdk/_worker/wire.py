@@ -100,11 +100,6 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    @property
-    def unsent_bytes(self) -> int:
-        """Bytes that the other end has not taken yet."""
-        return self._transport.get_write_buffer_size() if self._transport is not None else 0
-
     def _flush(self) -> None:
         out, self._out = self._out, []
         if self._transport is not None:
