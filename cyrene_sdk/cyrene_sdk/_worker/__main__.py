@@ -30,6 +30,7 @@ def main() -> None:
 
 def _describe(descriptor: int) -> None:
     """Answer the request on standard input with one line."""
+    sys.dont_write_bytecode = True  # a look at a plugin leaves nothing beside its files
     from cyrene_sdk._worker.describe import answer  # a keeper needs none of it
 
     text = json.dumps(answer(json.load(sys.stdin)))

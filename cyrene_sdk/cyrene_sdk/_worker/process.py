@@ -108,7 +108,10 @@ class _Worker:
     def _greet(self, hello: Message) -> None:
         """Say which contract this side speaks; the host decides whether the two fit."""
         sys.path.extend(entry for entry in hello["sys_path"] if entry not in sys.path)
-        self._runner = Runner(Code.from_dict(hello["code"]), grace_s=hello["grace_s"], threads=hello["threads"])
+        code = Code.from_dict(hello["code"])
+        # Bytecode counts as fresh for a whole second: a plugin's folder changed twice in one would be run as it was.
+        sys.dont_write_bytecode = code.folder is not None
+        self._runner = Runner(code, grace_s=hello["grace_s"], threads=hello["threads"])
         LinkLog(self._link).install(hello["log_level"])
         python = ".".join(map(str, sys.version_info[:3]))
         self._link.send({"k": "ready", "contract": CONTRACT, "python": python, "pid": os.getpid()})
