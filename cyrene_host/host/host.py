@@ -22,6 +22,7 @@ from cyrene_host.catalog.entries import PluginEntry
 from cyrene_host.catalog.secrets import Redactor, SecretError, resolve
 from cyrene_host.catalog.settings import limits_for
 from cyrene_host.catalog.state import PluginState
+from cyrene_host.catalog.vouched import Vouched
 from cyrene_host.errors import HostStateError
 from cyrene_host.host.api import PluginAccess
 from cyrene_host.host.inventory import Inventory
@@ -59,6 +60,7 @@ class Host:
         )
         self._lives.update((name, self._life(record)) for name, record in inventory.catalog.plugins.items())
         self._registry = Registry(inventory.settings, inventory.catalog, self._lives)
+        self._vouch()
         self._pipeline = Pipeline(self._registry, hooks=self._hooks, approver=approver)
         self.plugins = Plugins(self._lives, self._registry)
         self.tools = Tools(self._registry, self.plugins)
@@ -87,7 +89,9 @@ class Host:
             PluginsFileError, SettingsError: a file that cannot be used, with all its faults.
             StartAbortedError: a plugin with `on_failure: abort` did not start.
         """
-        read = functools.partial(Inventory.read, plugins, config=config, overrides=overrides, only=only)
+        read = functools.partial(
+            Inventory.read, plugins, config=config, overrides=overrides, only=only, vouched=Vouched
+        )
         return Opening(read, approver=approver, start=start)
 
     def call(
@@ -170,6 +174,16 @@ class Host:
             if record.state is PluginState.DISCOVERED:
                 record.fail(PluginState.BLOCKED, error, "check")
             return {}, frozenset()
+
+    def _vouch(self) -> None:
+        """Let the next start believe the manifests whose tools were all found good."""
+        plugins = self._inventory.catalog.plugins.values()
+        self._inventory.store.vouch(
+            plugin.manifest
+            for plugin in plugins
+            if plugin.manifest is not None and not plugin.manifest.is_vouched
+            if not self._registry.faults(plugin.tools)
+        )
 
     def _redefined(self, name: str) -> None:
         _log.info("the tools of plugin '%s' are read anew", name)
