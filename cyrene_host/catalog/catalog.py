@@ -139,7 +139,7 @@ class Catalog:
 
     def named_tools(self) -> list[NamedTool]:
         """Return what the tools' names are made of."""
-        return [NamedTool(tool.plugin, tool.definition.name, tool.definition.id, _alias(tool)) for tool in self.tools]
+        return [NamedTool(tool.plugin, tool.given.name, tool.given.id, _alias(tool)) for tool in self.tools]
 
     @property
     def names(self) -> ToolNames:

@@ -57,7 +57,7 @@ def read_entry_points(path: Sequence[str] | None = None) -> EntryPoints:
         for group, name, reference in _lines(text):
             if group in groups:
                 module, attribute = parse_reference(reference)
-                found = EntryPoint(name, module, attribute, distribution, version, dist_path)
+                found = EntryPoint(name, module, attribute, distribution, version, Path(dist_path))
                 groups[group].setdefault(name, []).append(found)
     return EntryPoints(plugins=groups[PLUGIN_GROUP], hooks=groups[HOOK_GROUP])
 
@@ -71,7 +71,7 @@ def parse_reference(reference: str) -> tuple[str, str | None]:
     return (match["module"], match["attribute"]) if match else (reference.strip(), None)
 
 
-def _declaring(path: Sequence[str]) -> Iterator[tuple[Path, str]]:
+def _declaring(path: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the metadata folder and entry_points.txt of each distribution that names one of our groups."""
     seen: set[str] = set()
     for folder in path:
@@ -87,7 +87,7 @@ def _declaring(path: Sequence[str]) -> Iterator[tuple[Path, str]]:
             except OSError:
                 continue
             if b"[cyrene." in text:
-                yield Path(dist_path), text.decode(errors="replace")
+                yield dist_path, text.decode(errors="replace")
 
 
 def _metadata_folders(folder: str) -> list[str]:
@@ -110,21 +110,21 @@ def _lines(text: str) -> Iterator[tuple[str, str, str]]:
             yield group, name.strip(), reference
 
 
-def _name_and_version(dist_path: Path) -> tuple[str, str]:
-    fields = {"Name": "", "Version": ""}
-    file = dist_path / ("METADATA" if dist_path.suffix == ".dist-info" else "PKG-INFO")
+def _name_and_version(dist_path: str) -> tuple[str, str]:
+    fields = {b"Name": "", b"Version": ""}
+    stem, _, kind = dist_path.rpartition(".")
     try:
-        with file.open(encoding="utf-8", errors="replace") as lines:
+        with open(f"{dist_path}/{'METADATA' if kind == 'dist-info' else 'PKG-INFO'}", "rb") as lines:  # noqa: PTH123  # as above
             for line in lines:
-                key, _, value = line.partition(":")
+                key, _, value = line.partition(b":")
                 if key in fields:
-                    fields[key] = value.strip()
+                    fields[key] = value.strip().decode(errors="replace")
                 if not line.strip() or all(fields.values()):
                     break
     except OSError:
         pass  # an interrupted installation: the folder's name still says both
-    name, _, version = dist_path.stem.partition("-")
-    return fields["Name"] or name, fields["Version"] or version
+    name, _, version = os.path.basename(stem).partition("-")  # noqa: PTH119  # as above
+    return fields[b"Name"] or name, fields[b"Version"] or version
 
 
 def _normalized(name: str) -> str:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json, to_json
 
 from cyrene_host.catalog.fingerprints import source_key
 from cyrene_host.catalog.sources import Source
+from cyrene_host.catalog.unread import Unread, UnreadTools
+from cyrene_host.catalog.whole_file import replace_whole
 from cyrene_sdk._worker.contract import CONTRACT
 from cyrene_sdk._worker.gate import GateError, checked
 from cyrene_sdk._worker.manifest_file import MANIFEST, MANIFEST_FILE, document, manifest_path, manifest_text
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import PluginMetadata, ToolDefinition, Wire
+
+if TYPE_CHECKING:
+    from cyrene_host.catalog.vouched import Vouched
 
 __all__ = [
     "CONTRACTS",
@@ -55,7 +60,8 @@ class Manifest(BaseModel):
     """A plugin as data.
 
     `tool_faults` has a sentence for each tool whose definition cannot be used; `attribute` is the class or factory
-    that was described; `notes` say what was left out while reading.
+    that was described; `notes` say what was left out while reading; `digest` is that of its text, where checked texts
+    are remembered. If this one was, its tools are read when they are needed.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -64,11 +70,22 @@ class Manifest(BaseModel):
     python: str = ""
     attribute: str | None = None
     metadata: PluginMetadata
-    tools: tuple[ToolDefinition, ...]
+    tools: Annotated[Sequence[ToolDefinition], AfterValidator(tuple)]
     tool_faults: dict[str, str] = Field(default_factory=dict)
     config_schema: dict[str, Any] | None = None
     origin: Origin = "live"
     notes: tuple[str, ...] = ()
+    digest: str = ""
+
+    @property
+    def listed(self) -> Sequence[ToolDefinition | Unread]:
+        """The tools, those that are not read yet left so: enough for their names."""
+        return self.tools.unread if isinstance(self.tools, UnreadTools) else self.tools
+
+    @property
+    def is_vouched(self) -> bool:
+        """Whether its text, with the schemas of all tools, was found good before."""
+        return isinstance(self.tools, UnreadTools)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `cyrene-plugin.json`."""
@@ -87,12 +104,14 @@ class ManifestStore:
 
     Args:
         state_dir: the host's state directory; the folder `manifests` in it is made when needed.
+        vouched: the texts that need no check; None checks all.
 
     `notes` collects one sentence for each kept file that could not be read or written.
     """
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, vouched: Vouched | None = None) -> None:
         self.notes: list[str] = []
+        self._vouched = vouched
         self._folder = state_dir / "manifests"
 
     def find(self, source: Source, name: str) -> Manifest | None:
@@ -106,7 +125,7 @@ class ManifestStore:
         Raises:
             ManifestError: the shipped manifest is broken, or made for another host.
         """
-        return self._kept(source, name) or read_shipped(source, plugin=name)
+        return self._kept(source, name) or read_shipped(source, plugin=name, vouched=self._vouched)
 
     def keep(self, source: Source, name: str, live: Manifest) -> list[str]:
         """Keep what a plugin said of itself, where that is not known already.
@@ -121,18 +140,23 @@ class ManifestStore:
             text = manifest_text({"key": key, "manifest": live.to_dict()})
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                _replace(self._file(name), text)
+                replace_whole(self._file(name), text)
             except OSError as error:
                 self.notes.append(f"the manifest of '{name}' was not kept: {error}")
         return changes
 
+    def vouch(self, manifests: Iterable[Manifest]) -> None:
+        """Remember the texts of manifests that were found good, with the schemas of all their tools."""
+        if self._vouched is not None:
+            self._vouched.add(manifest.digest for manifest in manifests if manifest.digest and not manifest.notes)
+
     def _kept(self, source: Source, name: str) -> Manifest | None:
         file = self._file(name)
         try:
-            kept = _read(file)
-            if kept is None or kept["key"] != source_key(source):
+            text = _read(file, self._vouched)
+            if text is None or text.value["key"] != source_key(source):
                 return None
-            return _validated(kept["manifest"], "kept", str(file), name)
+            return _validated(text.value["manifest"], "kept", str(file), name, text)
         except (OSError, ValueError, TypeError, LookupError, ManifestError) as error:
             self.notes.append(f"'{file}' was left aside: {error}")
             return None
@@ -144,7 +168,7 @@ class ManifestStore:
         return self._folder / f"{safe}.json"
 
 
-def read_shipped(source: Source, *, plugin: str | None = None) -> Manifest | None:
+def read_shipped(source: Source, *, plugin: str | None = None, vouched: Vouched | None = None) -> Manifest | None:
     """Read the manifest in a plugin's package.
 
     Returns:
@@ -156,12 +180,12 @@ def read_shipped(source: Source, *, plugin: str | None = None) -> Manifest | Non
         return None
     file = manifest_path(source.location)
     try:
-        written = _read(file)
+        text = _read(file, vouched)
     except (OSError, ValueError) as error:
         raise _error(f"its {MANIFEST_FILE} cannot be read: {error}", str(file), plugin) from error
-    if written is None:
+    if text is None:
         return None
-    manifest = _validated(written, "shipped", str(file), plugin)
+    manifest = _validated(text.value, "shipped", str(file), plugin, text)
     is_of_another_class = None not in (manifest.attribute, source.attribute) and manifest.attribute != source.attribute
     return None if is_of_another_class else manifest
 
@@ -224,17 +248,29 @@ def write_manifest(source: Source, live: Manifest) -> list[str]:
     if changes:
         described = live.model_copy(update={"attribute": source.attribute})
         try:
-            _replace(file, manifest_text(described.to_dict()))
+            replace_whole(file, manifest_text(described.to_dict()))
         except OSError as error:
             raise _error(f"its {MANIFEST_FILE} cannot be written: {error}", str(file), live.metadata.name) from error
     return changes
 
 
-def _validated(written: object, origin: Origin, where: str, plugin: str | None) -> Manifest:
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A file's JSON value; the digest of its bytes, where texts are vouched for, and whether this one is."""
+
+    value: Any
+    digest: str = ""
+    is_vouched: bool = False
+
+
+def _validated(written: object, origin: Origin, where: str, plugin: str | None, text: _Text | None = None) -> Manifest:
     if not isinstance(written, dict):
         raise _error("its manifest is no JSON object", where, plugin)
     _check_numbers(written, where, plugin)
-    fields = {**written, "origin": origin, "notes": ()}
+    fields = {**written, "origin": origin, "notes": (), "digest": text.digest if text else ""}
+    if text and text.is_vouched:
+        unread = UnreadTools(written["tools"])
+        return Manifest.model_validate({**fields, "tools": ()}).model_copy(update={"tools": unread})
     with suppress(ValidationError):
         return Manifest.model_validate(fields)
     # Keys of a newer SDK are left out and noted; to look for them in every manifest would double the time.
@@ -270,8 +306,8 @@ def _told(error: ValidationError) -> str:
     return "; ".join(told)
 
 
-def _read(file: Path) -> Any:
-    """Return the JSON value in a file; None where there is no file.
+def _read(file: Path, vouched: Vouched | None) -> _Text | None:
+    """Return what is in a file; None where there is no file.
 
     The parser refuses what the gate would, seven times faster, but for infinities.
 
@@ -286,18 +322,11 @@ def _read(file: Path) -> Any:
         raise ValueError(f"it is no file, or larger than {MAX_BYTES} bytes")
     text = file.read_bytes()
     value = from_json(text, allow_inf_nan=False)
+    digest = hashlib.sha256(text).hexdigest() if vouched is not None else ""
+    if vouched is not None and digest in vouched:
+        return _Text(value, digest, is_vouched=True)
     may_hold_infinity = b"Infinity" in to_json(value, inf_nan_mode="constants")  # it reads 1e400 as one
-    return checked(value, max_bytes=MAX_BYTES) if may_hold_infinity else value
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file as a whole or not at all."""
-    temporary = file.with_name(f".{token_hex(8)}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    return _Text(checked(value, max_bytes=MAX_BYTES) if may_hold_infinity else value, digest)
 
 
 def _error(what: str, where: str, plugin: str | None, mend: str | None = None) -> ManifestError:

@@ -99,7 +99,7 @@ def resolve_source(entry: PluginEntry, base: Path, entry_points: _Found) -> Sour
     except OSError as error:
         what = f"its code cannot be looked for: {error.strerror or error}: '{str(error.filename)[:80]}'"
         raise _error(entry, what, "correct the path, or who may read it") from error
-    return replace(source, python=python)
+    return source if python is None else replace(source, python=python)
 
 
 def _from_name(entry: PluginEntry, base: Path, entry_points: _Found, search: _Search) -> Source:

@@ -21,6 +21,7 @@ from cyrene_host.call.policy import Approver
 from cyrene_host.catalog.catalog import CatalogPlugin
 from cyrene_host.catalog.secrets import Redactor
 from cyrene_host.catalog.state import PluginState
+from cyrene_host.catalog.vouched import Vouched
 from cyrene_host.errors import HostStateError
 from cyrene_host.host.api import PluginAccess
 from cyrene_host.host.changes import Changes, Standing, changes, stands_for
@@ -73,6 +74,7 @@ class Host:
         for record in inventory.catalog.plugins.values():
             self._take_in(record)
         self._registry = Registry(inventory.settings, inventory.catalog, self._lives)
+        self._vouch()
         self._pipeline = Pipeline(self._registry, hooks=self._hooks, approver=approver)
         self._changing = anyio.Lock()  # one reload or restart at a time
         self.plugins = Plugins(self._lives, self._registry, switch=self._switch, restart=self._restart)
@@ -107,7 +109,9 @@ class Host:
             raise HostStateError(
                 f"'{start[:80]}' is no way to start", where="Host.open, start", mend="write 'all' or 'called'"
             )
-        read = functools.partial(Inventory.read, plugins, config=config, overrides=overrides, only=only)
+        read = functools.partial(
+            Inventory.read, plugins, config=config, overrides=overrides, only=only, vouched=Vouched
+        )
         return Opening(read, approver=approver, start=start)
 
     def call(
@@ -203,6 +207,7 @@ class Host:
         for name in catalog.plugins:  # in the order of plugins.json again
             self._lives[name] = self._lives.pop(name)
         self._registry.take(inventory.settings, catalog)
+        self._vouch()
         self._supervisor.take(catalog)
         if self._start == "all":
             await self._supervisor.start_all()
@@ -247,6 +252,16 @@ class Host:
                 sleep=self._sleep,
                 clock=self._clock,
             ),
+        )
+
+    def _vouch(self) -> None:
+        """Let the next start believe the manifests whose tools were all found good."""
+        plugins = self._inventory.catalog.plugins.values()
+        self._inventory.store.vouch(
+            plugin.manifest
+            for plugin in plugins
+            if plugin.manifest is not None and not plugin.manifest.is_vouched
+            if not self._registry.faults(plugin.tools)
         )
 
     def _redefined(self, name: str) -> None:

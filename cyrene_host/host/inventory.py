@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from cyrene_host.catalog.catalog import Catalog
 from cyrene_host.catalog.entry_points import EntryPoints, read_entry_points
@@ -14,6 +14,9 @@ from cyrene_host.catalog.manifests import ManifestStore
 from cyrene_host.catalog.plugins_file import PluginsFile, find_plugins_file, read_plugins_file
 from cyrene_host.catalog.settings import Settings, find_settings_file, read_settings
 from cyrene_host.catalog.switches import Switches
+
+if TYPE_CHECKING:
+    from cyrene_host.catalog.vouched import Vouched
 
 __all__ = ["Inventory"]
 
@@ -47,6 +50,7 @@ class Inventory:
         config: str | Path | None = None,
         overrides: Mapping[str, Any] | None = None,
         only: str | None = None,
+        vouched: Callable[[Path], Vouched] | None = None,
     ) -> Self:
         """Read settings and plugins, and describe those that have no manifest yet.
 
@@ -56,6 +60,7 @@ class Inventory:
             config: cyrene.toml; None looks at `CYRENE_CONFIG`, then beside plugins.json.
             overrides: settings by dotted name, such as `tools.smart_select`, above file and environment.
             only: describe no other plugin than this one and what it needs; a name that no plugin has means all.
+            vouched: takes the state directory and knows the manifests that need no check; None checks all.
         Raises:
             PluginsFileError, SettingsError: a file that cannot be used, with all its faults.
         """
@@ -65,7 +70,8 @@ class Inventory:
         settings = read_settings(found, os.environ, overrides or {})
         file = read_plugins_file(path) if path else _no_file(cwd)
         entry_points = read_entry_points()
-        store = ManifestStore(settings.state_folder())
+        state_dir = settings.state_folder()
+        store = ManifestStore(state_dir, vouched(state_dir) if vouched is not None else None)
         taken = entry_points.plugins if file.entry_points == "all" else {}
         names = {*taken, *(entry.name for entry in file.entries)}
         only = only if only in names else None

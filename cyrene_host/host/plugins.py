@@ -47,13 +47,12 @@ class Plugins:
             HostStateError: there is no such plugin.
         """
         life = self._life(name)
-        tools = self._registry.tools
         return plugin_report(
             life.record,
             state=life.state,
             stage=life.stage,
             error=life.error,
-            tool_errors=tuple(fault for tool in life.record.tools if (fault := tools[tool.id].fault) is not None),
+            tool_errors=self._registry.faults(life.record.tools),
             stage_ms={stage: seconds * 1000 for stage, seconds in life.stage_s.items()},
             abandoned=life.abandoned,
             last_healthy=life.last_healthy,

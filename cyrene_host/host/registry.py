@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cyrene_host.call.tool import CallableTool, Provider
 from cyrene_host.catalog.catalog import Catalog
@@ -15,7 +15,7 @@ from cyrene_host.host.standing import standing_of
 from cyrene_host.host.tool_schemas import compile_schemas
 from cyrene_host.host.unknown import unknown_tool
 from cyrene_host.supervise.life import Life
-from cyrene_sdk.errors import DefinitionError, ErrorKind
+from cyrene_sdk.errors import CyreneError, DefinitionError, ErrorKind
 from cyrene_sdk.types import ToolComplexity
 
 __all__ = ["Registry"]
@@ -34,7 +34,8 @@ class Registry:
         self._catalog = catalog
         self._lives = lives
         self._own: dict[str, CallableTool] = {}
-        self._tools: dict[str, CallableTool] = {}
+        self._listed: dict[str, CatalogTool] = {}
+        self._compiled: dict[str, CallableTool] = {}  # of those listed
         self._known_names: ToolNames | None = None
         self._found: dict[str, CallableTool] = {}  # by the spellings that were called
         self.rebuild()
@@ -45,10 +46,12 @@ class Registry:
         self.rebuild()
 
     def rebuild(self) -> None:
-        """Compile all tools anew, after a plugin's definitions changed."""
-        self._tools = dict(self._own)
-        for tool in self._catalog.tools:
-            self._tools[tool.id] = self._compiled(tool, self._lives[tool.plugin])
+        """Take the tools anew, after a plugin's definitions changed; those that nobody vouches for are compiled now."""
+        self._listed = {tool.id: tool for tool in self._catalog.tools}
+        self._compiled.clear()
+        for tool_id, tool in self._listed.items():
+            if not tool.is_vouched:
+                self._tool(tool_id)
         self._known_names = None
         self._found.clear()
 
@@ -65,21 +68,25 @@ class Registry:
                 where=self._lives[tool.plugin].record.place,
                 mend=f"give the plugin another name: '{tool.plugin}' stands before the program's own tools",
             )
-        compiled = self._compiled(tool, provider)
+        compiled = self._callable(tool, provider)
         if compiled.fault is not None:
             raise compiled.fault
-        if tool.id in self._tools:
+        if tool.id in self._own or tool.id in self._listed:
             self._known_names = None  # the spellings of the one that is replaced go
         elif self._known_names is not None:
             self._known_names.add(_named(compiled))
-        self._own[tool.id] = self._tools[tool.id] = compiled
+        self._own[tool.id] = compiled
         self._found.clear()
         return compiled
 
-    @property
-    def tools(self) -> Mapping[str, CallableTool]:
-        """All tools by id, those that cannot be called too."""
-        return self._tools
+    def tools(self) -> list[CallableTool]:
+        """Return all tools, those that cannot be called too."""
+        return [self._tool(tool_id) for tool_id in {**self._own, **self._listed}]
+
+    def faults(self, tools: Iterable[CatalogTool]) -> tuple[CyreneError, ...]:
+        """Return what is wrong with a plugin's tools; one that is vouched for and was not called has nothing."""
+        compiled = (self._compiled.get(tool.id) for tool in tools)
+        return tuple(tool.fault for tool in compiled if tool is not None and tool.fault is not None)
 
     def offered(self, tool_id: str, mode: NameMode | None = None) -> str:
         """Return the name that models see for a tool."""
@@ -96,7 +103,7 @@ class Registry:
             life = self._lives.get(name.partition(".")[0])
             undescribed = life if life is not None and life.record.manifest is None else None
             raise unknown_tool(name, self._names, undescribed)
-        return self._tools[tool_id]
+        return self._tool(tool_id)
 
     def resolve(self, name: str) -> CallableTool:
         """Return the tool that a call means.
@@ -121,7 +128,14 @@ class Registry:
             self._known_names = ToolNames([*map(_named, self._own.values()), *self._catalog.named_tools()])
         return self._known_names
 
-    def _compiled(self, tool: CatalogTool, provider: Provider) -> CallableTool:
+    def _tool(self, tool_id: str) -> CallableTool:
+        tool = self._own.get(tool_id) or self._compiled.get(tool_id)
+        if tool is None:
+            listed = self._listed[tool_id]
+            tool = self._compiled[tool_id] = self._callable(listed, self._lives[listed.plugin])
+        return tool
+
+    def _callable(self, tool: CatalogTool, provider: Provider) -> CallableTool:
         schema = returns = None
         fault = tool.fault
         if fault is None:

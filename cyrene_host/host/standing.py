@@ -64,4 +64,4 @@ def _withheld(tool: CatalogTool, settings: Settings) -> Withheld | None:
 
 
 def _matches(tool_id: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(tool_id, pattern) for pattern in patterns)
+    return "*" in patterns or any(fnmatchcase(tool_id, pattern) for pattern in patterns)

@@ -43,7 +43,7 @@ class Tools:
         Args:
             mode: `short` or `qualified` names for models; None as `[tools] names` says.
         """
-        return [self._report(tool, mode) for tool in self._registry.tools.values()]
+        return [self._report(tool, mode) for tool in self._registry.tools()]
 
     def get(self, name: str) -> ToolReport:
         """Return the report on one tool, by any spelling that means it.

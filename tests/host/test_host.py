@@ -213,10 +213,10 @@ async def test_a_plugin_is_degraded_while_a_given_up_call_of_it_runs(plugins_jso
         sys.modules["stuck"].END.set()
         async with asyncio.timeout(10):
             while (after := (await host.health())[0]).state == "degraded":
-                assert after.abandoned == 1
+                pass
 
     assert result.error_kind == "timeout"
-    assert (during.state, during.is_well) == ("degraded", False)
+    assert (during.state, during.is_well, during.abandoned) == ("degraded", False, 1)
     assert during.error
     assert during.error.what == "calls that were given up still run inside the host: 1"
     assert still_called.error_kind == "invalid_arguments"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -258,6 +259,26 @@ def test_two_entries_for_one_module_may_load_at_the_same_time(write: Write) -> N
         module.go.set()
 
         assert type(first.result(10)) is type(second.result(10))
+
+
+def test_a_plugin_is_forgotten_while_others_are_imported(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = write("raise ImportError('x')")
+    many = dict.fromkeys(map(str, range(5000)))  # more than what Python takes from its store without collecting
+    monkeypatch.setattr(sys, "path_importer_cache", {**sys.path_importer_cache, **many})
+
+    def another_import(*_: object) -> None:
+        sys.path_importer_cache[f"/of/another/plugin/{next(_numbers)}"] = None
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(another_import)  # the collector stands for a thread: it comes in between at any allocation
+    try:
+        gc.set_threshold(1)
+        error = refused(code)
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(another_import)
+
+    assert error.what == f"module '{code.module}' failed to import: ImportError: x"
 
 
 def test_siblings_of_the_package_are_found_and_hide_nothing(write: Write, tmp_path: Path) -> None:

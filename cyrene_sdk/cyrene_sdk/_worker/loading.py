@@ -9,7 +9,7 @@ import threading
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import FileFinder, ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -163,8 +163,11 @@ class _InFolder:
 def _forget(top: str, before: set[str]) -> None:
     """Take a failed import's modules out again, so that a corrected file is read afresh."""
     for name in [name for name in list(sys.modules) if name not in before and name.partition(".")[0] == top]:
-        del sys.modules[name]
-    importlib.invalidate_caches()
+        sys.modules.pop(name, None)
+    # Not `importlib.invalidate_caches()`, which fails where another plugin's import adds to this dict meanwhile.
+    for finder in sys.path_importer_cache.copy().values():
+        if isinstance(finder, FileFinder):
+            finder.invalidate_caches()
 
 
 def _find(module: ModuleType, code: Code) -> Any:
