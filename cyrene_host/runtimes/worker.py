@@ -173,11 +173,6 @@ class Worker:
         return self._why_ended
 
     @property
-    def in_flight(self) -> int:
-        """How many requests are not answered."""
-        return len(self._asked)
-
-    @property
     def printed_last(self) -> str:
         """The end of what the worker printed."""
         return self._output.last if self._output else ""
