@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -57,6 +58,6 @@ def _events(report: PluginReport) -> Iterator[str]:
         times = "once" if report.restarts == 1 else f"{report.restarts} times"
         yield f"started again {times} within the last 5 minutes"
     if report.retry_at is not None:
-        yield f"tried again in {max(0.0, report.retry_at - time.time()):.0f} s"
+        yield f"tried again in {math.ceil(max(0.0, report.retry_at - time.time()))} s"
     if report.abandoned:
         yield f"{report.abandoned} given-up calls still run in it"

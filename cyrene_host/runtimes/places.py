@@ -52,13 +52,13 @@ class Places:
         record: CatalogPlugin,
         limits: Limits,
         *,
-        on_lost: Callable[[str], None],
+        on_lost: Callable[[str, bool], None],
         on_abandoned: Callable[[], None],
     ) -> Runtime:
         """Return a new place for a plugin; nothing runs in it yet.
 
         Args:
-            on_lost: told why a worker is gone or has to be replaced.
+            on_lost: told why a worker is gone or has to be replaced, and whether its plugin may be to blame.
             on_abandoned: told when the number of given-up calls inside the host changes.
         """
         source = record.source

@@ -41,10 +41,11 @@ class ProcessRuntime:
     Args:
         plan: what the worker is started with.
         keeper: starts it.
-        on_lost: told once, with a sentence, when the worker ended or has to be replaced though nobody stopped it.
+        on_lost: told once when the worker ended or has to be replaced though nobody stopped it: a sentence, and
+            whether the plugin may be to blame (it is not where all workers ended with their keeper).
     """
 
-    def __init__(self, plan: Plan, keeper: Keeper, *, on_lost: Callable[[str], None]) -> None:
+    def __init__(self, plan: Plan, keeper: Keeper, *, on_lost: Callable[[str, bool], None]) -> None:
         self._plan = plan
         self._keeper = keeper
         self._on_lost = on_lost
@@ -208,15 +209,17 @@ class ProcessRuntime:
             trace=fault.trace,
         )
 
-    def _wear_out(self, why: str) -> None:
+    def _wear_out(self, why: str, *, is_own: bool = True) -> None:
         """Have the worker replaced: it is gone, or a given-up call still runs in it."""
         if not self._is_worn and not self._is_stopping:
             self._is_worn = True
-            self._on_lost(why)
+            self._on_lost(why, is_own)
 
     def _ended(self, _: object = None) -> None:
-        why = self._worker.why if self._worker is not None else ""
-        self._wear_out(f"its worker ended: {why}{self._printed()}")
+        worker = self._worker
+        why = worker.why if worker is not None else ""
+        ended_with_keeper = worker is not None and worker.ended.done() and worker.ended.result().status is None
+        self._wear_out(f"its worker ended: {why}{self._printed()}", is_own=not ended_with_keeper)
 
     def _take(self, message: Message) -> None:
         kind = message.get("k")

@@ -32,9 +32,12 @@ class Questions:
         self.host: HostAPI | None = None
 
     def take(self, message: Message) -> None:
-        """Take one question."""
+        """Take one question; one without a number of its own is nobody's."""
+        number = message.get("id")
+        if type(number) is not int or not 0 <= number < 2**63:
+            return
         if len(self._tasks) >= MOST_AT_ONCE:
-            self._refuse(message.get("id"), f"more than {MOST_AT_ONCE} questions at once")
+            self._refuse(number, f"more than {MOST_AT_ONCE} questions at once")
             return
         task = asyncio.get_running_loop().create_task(self._answer(message))
         self._tasks.add(task)

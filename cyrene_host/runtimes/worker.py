@@ -28,6 +28,9 @@ __all__ = ["Lost", "Plan", "Worker"]
 CLOSED_S = 0.2
 """How long a worker that has closed its pipe may take to end by itself."""
 
+MOST_UNREAD = 32 * 1024 * 1024
+"""Bytes of answers that wait for a worker to read them; one with more is ended."""
+
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
 _log = logging.getLogger("cyrene.workers")
@@ -164,7 +167,10 @@ class Worker:
         self._asked.pop(number, None)
 
     def send(self, message: Message) -> None:
-        """Send what needs no answer."""
+        """Send what needs no answer; a worker that does not read it is ended."""
+        if self._link.unread > MOST_UNREAD:
+            self.kill("it does not read what it asked for")
+            return
         self._link.send(message)
 
     @property

@@ -149,7 +149,7 @@ class Life:
         if self.runtime is not None:
             return self.runtime
         cause = f": {self.error.what}" if self.error else ""
-        again = f"; it is tried again in {max(0.0, self.retry_at - time.time()):.0f} s" if self.retry_at else ""
+        again = f"; it is tried again in {math.ceil(max(0.0, self.retry_at - time.time()))} s" if self.retry_at else ""
         raise CallFailedError(
             ErrorKind.PLUGIN_UNAVAILABLE,
             f"it {self.state.claim}{cause}{again}",
@@ -261,26 +261,26 @@ class Life:
             self._failed_checks, self.last_healthy = 0, time.time()
             await self._become(PluginState.STARTED, "start ended")
 
-    def _lost(self, why: str) -> None:
-        """The place is gone, or has to be replaced: called by it, at most once."""
+    def _lost(self, why: str, is_own: bool = True) -> None:
+        """The place is gone, or has to be replaced, by its own fault or not: called by it, at most once."""
         if self.runtime is None:
             return  # a stage is under way and fails by itself
         self.error = self._placed(WorkerLostError(why, stage="health"))
         self._coming_up = anyio.Event()
-        self._around.spawn(self._replace, self.runtime, self._coming_up, why)
+        self._around.spawn(self._replace, self.runtime, self._coming_up, why, is_own)
         self.runtime = None
 
-    async def _replace(self, lost: Runtime, coming_up: anyio.Event, why: str) -> None:
+    async def _replace(self, lost: Runtime, coming_up: anyio.Event, why: str, is_own: bool) -> None:
         try:
             async with self._at_work():
                 if self._place is lost:  # else somebody stopped it first
-                    await self._recover(why)
+                    await self._recover(why, is_own=is_own)
         finally:
             self._settle(coming_up)
 
-    async def _recover(self, why: str) -> None:
-        """Start again, after a wait from the second time on, or give up."""
-        wait_s = self._restarts.next_wait_s()
+    async def _recover(self, why: str, *, is_own: bool = True) -> None:
+        """Start again, after a wait from the second time on, or give up; at once where the fault is not its own."""
+        wait_s = self._restarts.next_wait_s() if is_own else 0.0
         if wait_s is None:
             self.error = GivenUpError(self.record, why)
             self._around.marks.mark(self.record, why)

@@ -157,6 +157,25 @@ async def test_a_killed_keeper_takes_its_workers_along_and_the_next_call_works_w
     assert not set(before) & set(after)
 
 
+async def test_keepers_that_are_killed_again_and_again_are_no_fault_of_the_plugins(
+    ground: Ground, until: Until, slow: Callable[[float], float]
+) -> None:
+    ground.plugin("one")
+    ground.list("one")
+
+    async with ground.open() as host:
+        for _ in range(5):
+            (before,) = [report.pid for report in host.plugins.list()]
+            os.kill(keeper_of(os.getpid()), signal.SIGKILL)
+            await until(lambda before=before: not is_alive(before), 1)
+            async with asyncio.timeout(slow(5)):
+                assert (await answered(host, "one_do")).success
+        (report,) = host.plugins.list()
+        assert report.state == "started"
+
+    assert not (ground.folder / "state" / "given-up.json").exists()
+
+
 async def answered(host: Host, tool: str) -> ToolResult:
     """Call a tool, and once more where its worker was lost meanwhile."""
     result = await host.call(tool)

@@ -104,9 +104,8 @@ async def test_many_questions_at_once_are_answered_or_refused(ground: Ground) ->
 @pytest.mark.parametrize(
     "question",
     [
-        {},
         {"id": 1},
-        {"id": [], "method": 5, "args": 7},
+        {"id": 1, "method": 5, "args": 7},
         {"id": 1, "method": "call_tool", "args": {}},
         {"id": 1, "method": "send_message", "args": {"text": 1, "images": [1], "to": []}},
         {"id": 1, "method": "send_message", "args": {"text": 1, "images": 5, "to": []}},
@@ -124,7 +123,7 @@ async def test_a_question_that_is_none_is_refused(until: Until, question: dict[s
     await until(lambda: answers)
 
     assert answers[0]["k"] == "answer"
-    assert answers[0]["id"] == question.get("id")
+    assert answers[0]["id"] == question["id"]
     assert answers[0]["error"]["what"]
 
 
@@ -158,3 +157,64 @@ class Deaf:
 
     async def ask(self, question: str, schema: Any = None) -> Any:
         await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("number", [None, "x" * 1000, -1, 2**63, 1.5, True, [1]])
+async def test_a_question_without_a_number_of_its_own_is_dropped(number: object) -> None:
+    answers: list[dict[str, Any]] = []
+    questions = Questions(answers.append)
+
+    questions.take({"k": "ask", "id": number, "method": "ask", "args": {}})
+    await asyncio.sleep(0.01)
+
+    assert answers == []
+
+
+FLOODS = """
+import json, os, socket, threading
+
+from cyrene_sdk import BasePlugin, PluginMetadata, tool
+
+
+def flood(fd):
+    body = json.dumps({"k": "ask", "id": 1, "method": "nothing", "args": {}}).encode()
+    frames = (len(body).to_bytes(4, "big") + body) * 1000
+    os.set_blocking(fd, True)
+    while True:
+        os.write(fd, frames)
+
+
+def pipe():
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found = socket.socket(fileno=os.dup(int(name)))
+            if found.family == socket.AF_UNIX and found.type == socket.SOCK_STREAM and found.getpeername() is not None:
+                yield found.detach()
+        except OSError:
+            pass
+
+
+class Floods(BasePlugin):
+    meta = PluginMetadata(name="NAME", version="VERSION")
+
+    @tool
+    async def NAME_floods(self) -> str:
+        '''Ask for ever, and read no answer.'''
+        for fd in pipe():
+            flood(fd)
+        return "no pipe"
+"""
+
+
+async def test_a_worker_that_asks_and_never_reads_is_ended_and_the_others_work(ground: Ground) -> None:
+    ground.plugin("one", source=FLOODS)
+    ground.plugin("two")
+    ground.list("one", "two")
+
+    async with ground.open() as host:
+        result = await host.call("one_floods")
+        other = await host.call("two_do")
+
+    assert result.error_kind == "worker_crashed", result.error
+    assert "does not read" in result.error
+    assert other.success, other.error

@@ -100,6 +100,11 @@ class Link(asyncio.Protocol):
         if len(self._out) == _TOGETHER:
             self._flush()
 
+    @property
+    def unread(self) -> int:
+        """Bytes that were sent and that the other end does not take."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
     def close(self) -> None:
         """Close the pipe at once; `on_end` follows."""
         if self._transport is not None:
