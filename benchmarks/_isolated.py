@@ -9,17 +9,21 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
 
+import uvloop
 from _children import greet
+from _plugins import write_greeter, write_interpreter
 
 from cyrene_host import Host
 
-__all__ = ["ARGUMENTS", "GREETING", "cyrene", "newline_json", "ping_pong", "process_pool"]
+__all__ = ["ARGUMENTS", "GREETING", "cyrene", "newline_json", "ping_pong", "process_pool", "with_each_loop"]
 
 REQUEST_BYTES = 200
 _CHILDREN = str(Path(__file__).with_name("_children.py"))
@@ -29,6 +33,9 @@ ARGUMENTS = {"name": "a" * (REQUEST_BYTES - len(_EMPTY)), "n": 3}
 GREETING = greet(ARGUMENTS["name"], 3)  # type: ignore[arg-type]  # a name and a number
 
 Call = Callable[[], Awaitable[object]]
+T = TypeVar("T")
+
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 @contextmanager
@@ -94,3 +101,19 @@ async def cyrene(plugins_json: Path) -> AsyncIterator[Call]:
     """A host as an embedding program uses it: gated, validated, checked, under a time limit; one worker."""
     async with Host.open(plugins_json) as host:
         yield partial(host.call, "greet", ARGUMENTS)
+
+
+def with_each_loop(run: Callable[[str, Path], Coroutine[object, object, T]]) -> dict[str, T]:
+    """Run `run(loop, plugins.json)` on asyncio, then on uvloop, with a worker on the same loop; return both results."""
+    results = {}
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        without_uvloop = {"runtime": "process", "python": write_interpreter(folder / "python")}
+        plugins = {
+            "asyncio": write_greeter(folder / "asyncio", "bench_asyncio", entry=without_uvloop),
+            "uvloop": write_greeter(folder / "uvloop", "bench_uvloop", entry={"runtime": "process"}),
+        }
+        for loop, make_loop in LOOPS.items():
+            with asyncio.Runner(loop_factory=make_loop) as runner:
+                results[f"{loop} at both ends"] = runner.run(run(loop, plugins[loop]))
+    return results

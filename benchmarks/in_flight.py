@@ -7,18 +7,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import uvloop
-from _isolated import cyrene, newline_json, process_pool
-from _plugins import write_greeter, write_interpreter
+from _isolated import cyrene, newline_json, process_pool, with_each_loop
 from _rounds import Case, Row, as_rates, kept, measured, options, publish
 
 IN_FLIGHT = 64
 CALLS_OF_EACH = 25
 BASE = "ProcessPoolExecutor.submit, one process"
 PACKAGES = ("cyrene-host", "pydantic", "jsonschema-rs", "uvloop")
-LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 def side_by_side(call: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[None]]:
@@ -53,17 +49,7 @@ async def rows(loop: str, plugins_json: Path, chosen: argparse.Namespace) -> lis
 def main() -> None:
     """Measure with asyncio at both ends, then with uvloop at both ends, and print both tables."""
     chosen = options(__doc__).parse_args()
-    tables = {}
-    with TemporaryDirectory() as made:
-        folder = Path(made)
-        without_uvloop = {"runtime": "process", "python": write_interpreter(folder / "python")}
-        plugins = {
-            "asyncio": write_greeter(folder / "asyncio", "bench_asyncio", entry=without_uvloop),
-            "uvloop": write_greeter(folder / "uvloop", "bench_uvloop", entry={"runtime": "process"}),
-        }
-        for loop, make_loop in LOOPS.items():
-            with asyncio.Runner(loop_factory=make_loop) as runner:
-                tables[f"{loop} at both ends"] = runner.run(rows(loop, plugins[loop], chosen))
+    tables = with_each_loop(lambda loop, plugins_json: rows(loop, plugins_json, chosen))
     publish(f"Isolated calls, {IN_FLIGHT} in flight", tables, packages=PACKAGES, as_json=chosen.json)
 
 

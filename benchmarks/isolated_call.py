@@ -8,21 +8,16 @@ moves by a factor of seven between runs, by where the system puts the two proces
 from __future__ import annotations
 
 import argparse
-import asyncio
 import inspect
 import os
 from contextlib import AsyncExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import uvloop
-from _isolated import GREETING, cyrene, newline_json, ping_pong, process_pool
-from _plugins import write_greeter, write_interpreter
+from _isolated import GREETING, cyrene, newline_json, ping_pong, process_pool, with_each_loop
 from _rounds import Case, Row, kept, measured, options, publish
 
 LIMIT = "limit: os.pipe ping-pong, blocking"
 PACKAGES = ("cyrene-host", "pydantic", "jsonschema-rs", "uvloop")
-LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 REACH = {"asyncio": 25.0, "uvloop": 15.0}
 
 
@@ -53,17 +48,7 @@ def main() -> None:
     """Measure with asyncio at both ends, then with uvloop at both ends, and print both tables."""
     chosen = options(__doc__).parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # inherited by every process that is started from here
-    tables = {}
-    with TemporaryDirectory() as made:
-        folder = Path(made)
-        without_uvloop = {"runtime": "process", "python": write_interpreter(folder / "python")}
-        plugins = {
-            "asyncio": write_greeter(folder / "asyncio", "bench_asyncio", entry=without_uvloop),
-            "uvloop": write_greeter(folder / "uvloop", "bench_uvloop", entry={"runtime": "process"}),
-        }
-        for loop, make_loop in LOOPS.items():
-            with asyncio.Runner(loop_factory=make_loop) as runner:
-                tables[f"{loop} at both ends"] = runner.run(rows(loop, plugins[loop], chosen))
+    tables = with_each_loop(lambda loop, plugins_json: rows(loop, plugins_json, chosen))
     publish("Isolated call, one in flight", tables, packages=PACKAGES, as_json=chosen.json)
 
 
