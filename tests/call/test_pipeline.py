@@ -280,13 +280,15 @@ async def test_a_deadline_that_leaves_no_time_for_the_wait_ends_the_call_at_once
     assert waits == []
 
 
-async def test_a_deadline_that_passes_during_the_wait_ends_the_call(host_with: HostWith) -> None:
+async def test_a_deadline_that_passes_during_the_wait_ends_the_call(host_with: HostWith, slow: Slow) -> None:
+    limit_s = slow(0.5)  # the first attempt has to fit
+
     async def oversleep(seconds: float) -> None:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(limit_s)
 
     async with host_with() as host:
         pipeline = Pipeline(host._registry, sleep=oversleep, random_=lambda: 0.0)
-        result = await pipeline.call("faulty.fails_slowly", {"seconds": 0}, deadline_s=0.2)
+        result = await pipeline.call("faulty.fails_slowly", {"seconds": 0}, deadline_s=limit_s)
 
     assert told(result) == (ErrorKind.TIMEOUT, "", "unknown", True, 1)
 
@@ -603,13 +605,15 @@ async def test_anything_but_a_yes_is_denied(host_with: HostWith, answer: Any, wo
     assert calls == 0
 
 
-async def test_the_time_a_person_takes_counts_against_no_limit(host_with: HostWith) -> None:
+async def test_the_time_a_person_takes_counts_against_no_limit(host_with: HostWith, slow: Slow) -> None:
+    limit_s = slow(0.5)  # the call itself has to fit
+
     async def think(request: ApprovalRequest) -> bool:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(limit_s)
         return True
 
     async with host_with(approver=think) as host:
-        result = await host.call("faulty.destroys", {"names": ["a"]}, deadline_s=0.2)
+        result = await host.call("faulty.destroys", {"names": ["a"]}, deadline_s=limit_s)
 
     assert result.data == 1
 
