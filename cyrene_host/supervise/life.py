@@ -31,6 +31,7 @@ __all__ = ["Life", "Surroundings"]
 
 FAILED_CHECKS = 3
 DRAIN_S = 5.0
+LOST_MEND = "its author has to look: the plugin's log has what it printed"
 
 _log = logging.getLogger("cyrene.plugins")
 
@@ -265,7 +266,8 @@ class Life:
         """The place is gone, or has to be replaced, by its own fault or not: called by it, at most once."""
         if self.runtime is None:
             return  # a stage is under way and fails by itself
-        self.error = self._placed(WorkerLostError(why, stage="health"))
+        what = self.redactor.redact(why) if self.redactor else why
+        self.error = CyreneError(what, plugin=self.name, where=self.record.place, mend=LOST_MEND)
         self._coming_up = anyio.Event()
         self._around.spawn(self._replace, self.runtime, self._coming_up, why, is_own)
         self.runtime = None
@@ -279,8 +281,8 @@ class Life:
             self._settle(coming_up)
 
     async def _recover(self, why: str, *, is_own: bool = True) -> None:
-        """Start again, after a wait from the second time on, or give up; at once where the fault is not its own."""
-        wait_s = self._restarts.next_wait_s() if is_own else 0.0
+        """Start again, after a wait from the second time on; give up where it is lost too often by its own fault."""
+        wait_s = self._restarts.next_wait_s(is_own=is_own)
         if wait_s is None:
             self.error = GivenUpError(self.record, why)
             self._around.marks.mark(self.record, why)

@@ -23,6 +23,7 @@ class Restarts:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._times: deque[float] = deque(maxlen=MOST_RESTARTS)
+        self._last: float | None = None
         self._wait_s = 0.0
 
     @property
@@ -31,18 +32,25 @@ class Restarts:
         now = self._clock()
         return sum(now - moment < WITHIN_S for moment in self._times)
 
-    def next_wait_s(self) -> float | None:
-        """Return the seconds to wait before the next start; None after three restarts within 5 minutes."""
+    def next_wait_s(self, *, is_own: bool = True) -> float | None:
+        """Return the seconds to wait before the next start; None after three restarts within 5 minutes.
+
+        Args:
+            is_own: the plugin may be to blame; else it waits alike, but this restart is not counted.
+        """
         now = self._clock()
-        if len(self._times) == MOST_RESTARTS and now - self._times[0] < WITHIN_S:
+        if is_own and len(self._times) == MOST_RESTARTS and now - self._times[0] < WITHIN_S:
             return None
-        if not self._times or now - self._times[-1] >= WITHIN_S:
+        if self._last is None or now - self._last >= WITHIN_S:
             self._wait_s = 0.0
         wait_s = self._wait_s
         self._wait_s = min(LONGEST_WAIT_S, 2 * wait_s) or FIRST_WAIT_S
-        self._times.append(now + wait_s)
+        self._last = now + wait_s
+        if is_own:
+            self._times.append(self._last)
         return wait_s
 
     def forget(self) -> None:
         """Start over: a person has looked at it."""
         self._times.clear()
+        self._last = None

@@ -157,22 +157,27 @@ async def test_a_killed_keeper_takes_its_workers_along_and_the_next_call_works_w
     assert not set(before) & set(after)
 
 
-async def test_keepers_that_are_killed_again_and_again_are_no_fault_of_the_plugins(
-    ground: Ground, until: Until, slow: Callable[[float], float]
+async def test_keepers_that_are_killed_again_and_again_cost_waits_and_are_no_fault_of_the_plugins(
+    ground: Ground, until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(Host, "_sleep", staticmethod(sleep))
     ground.plugin("one")
     ground.list("one")
 
     async with ground.open() as host:
         for _ in range(5):
-            (before,) = [report.pid for report in host.plugins.list()]
+            before = host.plugins.get("one").pid
             os.kill(keeper_of(os.getpid()), signal.SIGKILL)
-            await until(lambda before=before: not is_alive(before), 1)
-            async with asyncio.timeout(slow(5)):
-                assert (await answered(host, "one_do")).success
-        (report,) = host.plugins.list()
-        assert report.state == "started"
+            await until(lambda before=before: host.plugins.get("one").pid not in (before, None))
+            await until(lambda: host.plugins.get("one").state == "started")
+            assert (await host.call("one_do")).success
 
+    assert waits == [0, 1, 2, 4, 8]
     assert not (ground.folder / "state" / "given-up.json").exists()
 
 

@@ -293,6 +293,8 @@ async def test_a_call_in_the_wait_between_restarts_answers_at_once_with_when_it_
     assert (refused.error_kind, refused.retryable) == ("plugin_unavailable", True)
     assert "it is restarting" in refused.error
     assert "it is tried again in 1 s" in refused.error
+    assert "health" not in refused.error, "it was lost in a call"
+    assert "mend:  its author has to look: the plugin's log has what it printed" in refused.error
     assert report.retry_at == pytest.approx(time.time() + 1, abs=slow(5))
     assert again.success
 

@@ -84,3 +84,15 @@ def test_the_restarts_of_the_last_five_minutes_are_counted() -> None:
     assert restarts.recent == 2
     clock.now += 150
     assert restarts.recent == 1
+
+
+def test_losses_by_no_fault_of_its_own_wait_alike_and_are_never_the_last() -> None:
+    clock = Clock()
+    restarts = Restarts(clock)
+
+    waits = [restarts.next_wait_s(is_own=False) for _ in range(5)]
+    own = [restarts.next_wait_s() for _ in range(4)]
+
+    assert waits == [0, 1, 2, 4, 8]
+    assert own == [16, 32, 60, None]
+    assert restarts.recent == 3
