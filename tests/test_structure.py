@@ -63,6 +63,9 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
         "cyrene_host.catalog.settings",
         "platformdirs",
     ): "start-up: only a host without a state_dir of its own asks for it",
+    ("cyrene_host.record", "cyrene_host.record.tables"): "start-up: SQLAlchemy takes 0.5 s; only a thread pays it",
+    ("cyrene_host.record.store", "cyrene_host.record.database"): "likewise",
+    ("cyrene_host.record.database", "alembic"): "start-up: only a database of an older schema needs it",
     ("cyrene_host.catalog.versions", "packaging.specifiers"): "start-up: only a plugin that names a range needs it",
 }
 

@@ -1,0 +1,1 @@
+"""What outlives the host: its database, which hosts are alive, and what plugins keep."""

@@ -1,0 +1,258 @@
+"""The database itself: opened, brought to the newest schema, and its errors put in four parts."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from cyrene_host.record.failures import StoreError, file_error, store_error
+from cyrene_host.record.tables import SCHEMA
+
+__all__ = ["Database"]
+
+READERS = 4
+_BUSY_S = 5.0
+_OPEN_S = 30.0
+_STEPS = Path(__file__).parent / "migrations"
+_VERSION_TABLE = "cyrene_version"  # not alembic's own name: the database may serve another program too
+_LOCK_KEY = 0x63797265  # PostgreSQL's advisory locks have numbers; "cyre"
+_one_upgrade = threading.Lock()  # alembic keeps what it works on in its modules
+_POSTGRES_SESSION = (
+    f"SET lock_timeout = '{_BUSY_S:.0f}s'; SET statement_timeout = '{_OPEN_S:.0f}s'; "
+    "SET idle_in_transaction_session_timeout = '60s'"
+)
+_POSTGRES_ARGUMENTS = {"connect_timeout": 5, "keepalives_idle": 10, "tcp_user_timeout": 15_000}
+
+
+class Database:
+    """An open database: SQLite in a file, or PostgreSQL. Every use may wait for a disk: threads only.
+
+    Args:
+        writer: gives connections whose transactions may write.
+        reader: gives connections whose transactions may not.
+        where: the file, or server and database without a password.
+        file: the SQLite file; None for PostgreSQL.
+    """
+
+    def __init__(self, writer: Engine, reader: Engine, where: str, file: Path | None = None) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._where = where
+        self._file = file
+        self._identity = _identity(file)
+
+    @classmethod
+    def sqlite(cls, file: Path) -> Database:
+        """Open a file, or make it and its folder.
+
+        Raises:
+            StoreError: it cannot be used.
+        """
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with _locked(file.with_name(f"{file.name}.lock")):
+                os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                database = cls(_sqlite_engine(file, writes=True), _sqlite_engine(file, writes=False), str(file), file)
+                database._upgrade()
+        except OSError as error:
+            raise file_error(error, str(file)) from error
+        return database
+
+    @classmethod
+    def postgres(cls, address: str) -> Database:
+        """Open the database at a `postgresql://` address.
+
+        Raises:
+            StoreError: it cannot be used.
+        """
+        url = _postgres_url(address)
+        where = url.set(drivername="postgresql", password=None, query={}).render_as_string()
+        try:
+            writer = create_engine(
+                url, pool_size=READERS + 1, max_overflow=0, pool_pre_ping=True, connect_args=_POSTGRES_ARGUMENTS
+            )
+        except ModuleNotFoundError as error:
+            raise StoreError(
+                "PostgreSQL needs a package that is not installed",
+                fault="refused",
+                where=where,
+                mend='pip install "cyrene-host[postgres]"',
+            ) from error
+        event.listen(writer, "connect", _set_up_postgres)
+        database = cls(writer, writer.execution_options(postgresql_readonly=True), where)
+        database._upgrade()
+        return database
+
+    @property
+    def is_there(self) -> bool:
+        """Whether its file is still the one that was opened."""
+        return _identity(self._file) == self._identity
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Give a connection in a transaction that is committed at the end, and undone by an exception.
+
+        Raises:
+            StoreError: the database cannot be used; nothing is written unless it says `maybe_written`.
+        """
+        with self._told(), self._writer.connect() as connection, connection.begin() as transaction:
+            yield connection
+            with self._told(committing=True):
+                transaction.commit()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give a connection in a transaction that cannot write.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        with self._told(), self._reader.connect() as connection, connection.begin():
+            yield connection
+
+    def failure(self, error: Exception) -> StoreError | None:
+        """Return what an exception tells of the database; None where it tells nothing."""
+        if isinstance(error, StoreError):
+            return error
+        return store_error(error, self._where) if isinstance(error, DBAPIError) else None
+
+    def close(self) -> None:
+        """Close all connections that are not in use."""
+        self._writer.dispose()
+        self._reader.dispose()
+
+    @contextmanager
+    def _told(self, *, committing: bool = False) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            failure = store_error(error, self._where, committing=committing)
+            if failure is None:
+                raise
+            raise failure from error
+
+    def _upgrade(self) -> None:
+        """Bring the schema to this version's, once, whoever else opens the database now."""
+        with self.reading() as connection:
+            if _version(connection) == SCHEMA:
+                return
+        with self.writing() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
+            version = _version(connection)
+            if version != SCHEMA:
+                _run_steps(connection, version, self._where)
+
+
+def _run_steps(connection: Connection, version: str | None, where: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config(attributes={"configure": {"connection": connection, "version_table": _VERSION_TABLE}})
+    config.set_main_option("script_location", str(_STEPS).replace("%", "%%"))
+    known = {step.revision for step in ScriptDirectory.from_config(config).walk_revisions()}
+    if version is not None and version not in known:
+        raise StoreError(
+            f"the database was made by a newer version of Cyrene (schema '{version[:80]}', this one knows '{SCHEMA}')",
+            fault="newer",
+            where=where,
+            mend="upgrade cyrene-host, or restore the copy that was made before the upgrade",
+        )
+    with _one_upgrade:
+        command.upgrade(config, "head")
+
+
+def _version(connection: Connection) -> str | None:
+    if not inspect(connection).has_table(_VERSION_TABLE):
+        return None
+    version = connection.execute(text(f"SELECT version_num FROM {_VERSION_TABLE}")).scalar()
+    return None if version is None else str(version)
+
+
+def _sqlite_engine(file: Path, *, writes: bool) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(file)),
+        pool_size=1 if writes else READERS,
+        max_overflow=0,
+        connect_args={"timeout": _BUSY_S},
+    )
+    # What is acknowledged is on the disk, not only with the kernel: an approval that was used stays used after a
+    # power cut. Works that wait together share the one wait for the disk.
+    settings = ["journal_mode = WAL", "synchronous = FULL"] if writes else ["query_only = ON"]
+
+    def set_up(connection: Any, _record: object) -> None:
+        connection.isolation_level = None  # the driver begins no transactions of its own
+        for setting in settings:
+            connection.execute(f"PRAGMA {setting}")
+
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    event.listen(engine, "connect", set_up)
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+def _postgres_url(address: str) -> URL:
+    scheme, _, rest = address.partition("://")
+    try:
+        if scheme in {"postgresql", "postgres", "postgresql+psycopg"}:
+            return make_url(f"postgresql+psycopg://{rest}")
+    except (ArgumentError, ValueError):
+        pass
+    raise StoreError(
+        "`[host] store_url` is no address of a PostgreSQL database",  # it may hold a password: it is not shown
+        fault="refused",
+        where="[host] store_url",
+        mend="write 'postgresql://user@server/database', or leave it out: SQLite in the state directory",
+    )
+
+
+def _set_up_postgres(connection: Any, _record: object) -> None:
+    connection.execute(_POSTGRES_SESSION)
+    connection.commit()
+
+
+def _identity(file: Path | None) -> tuple[int, int] | None:
+    if file is None:
+        return None
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Hold a file's lock: SQLite's own do not cover the change to WAL and the first tables."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + _OPEN_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    raise StoreError(
+                        f"another process has been opening the database for {_OPEN_S:.0f} s",
+                        fault="locked",
+                        where=str(file),
+                        mend="end that process",
+                    ) from error
+                time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)
