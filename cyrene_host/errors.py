@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from cyrene_sdk.errors import CyreneError, ErrorKind
 
@@ -25,6 +25,7 @@ class CallFailedError(CyreneError):
         retryable: whether the same call may succeed later.
         acted: whether the tool may have acted before it failed.
         trace: the traceback, for the log only.
+        details: what a program needs to go on: ids of what waits for a person.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class CallFailedError(CyreneError):
         retryable: bool = False,
         acted: bool = False,
         trace: str = "",
+        details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(what, plugin=plugin, where=where, mend=mend)
         self.kind = kind
@@ -46,6 +48,7 @@ class CallFailedError(CyreneError):
         self.retryable = retryable
         self.acted = acted
         self.trace = trace
+        self.details = details
 
 
 class KindTraits(NamedTuple):

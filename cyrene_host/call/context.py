@@ -17,7 +17,8 @@ class CallContext:
     Args:
         surface: the door the call came in by.
         principal: who is asking; approvals and executions belong to a principal.
-        idempotency_key: makes a repeated request the same call.
+        idempotency_key: makes a repeated request the same call, for 24 h; the second gets the first's result.
+        approval_id: the approval that this very call waited for: it gets the result of the one run that came of it.
     """
 
     surface: Surface = "python"
@@ -26,3 +27,4 @@ class CallContext:
     user_id: str | None = None
     parent_call_id: str | None = None
     idempotency_key: str | None = None
+    approval_id: str | None = None

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
-from cyrene_host.call.gate import ArgumentsRefused, read_arguments
+from cyrene_host.call.execution import Held
 from cyrene_host.call.tool import CallableTool
 from cyrene_host.call.usage import usage
 from cyrene_host.catalog.schemas import Fault as SchemaFault
-from cyrene_host.catalog.secrets import MIN_REDACTED, Redactor
 from cyrene_host.errors import CallFailedError
 from cyrene_sdk._worker.faults import Fault
 from cyrene_sdk._worker.outcomes import Fields
 from cyrene_sdk.errors import ErrorKind
+from cyrene_sdk.types import DangerLevel
 
 __all__ = [
     "arguments_do_not_fit",
     "attempt_failed",
     "closed_without_approver",
     "deadline_passed",
-    "hide",
+    "ended_early",
+    "held",
     "not_permitted",
     "not_ready",
     "queue_full",
-    "redact_error",
-    "redact_fields",
     "returned_failure",
     "returns_do_not_fit",
     "schema_unusable",
@@ -122,26 +121,60 @@ def returned_failure(tool: CallableTool, fields: Fields) -> CallFailedError:
     )
 
 
-def not_permitted(tool: CallableTool, why: str, *, trace: str = "") -> CallFailedError:
+def not_permitted(tool: CallableTool, danger: DangerLevel, why: str, *, trace: str = "") -> CallFailedError:
     """The operator's policy or a person said no."""
     return CallFailedError(
         ErrorKind.DENIED,
-        f"the call of '{tool.name}' (danger {tool.danger}) was refused: {why}",
+        f"the call of '{tool.name}' (danger {danger}) was refused: {why}",
         plugin=tool.provider.name,
-        where=f"tool '{tool.id}', danger '{tool.danger}'",
+        where=f"tool '{tool.id}', danger '{danger}'",
         mend="the operator decides this in cyrene.toml [danger]",
         trace=trace,
     )
 
 
-def closed_without_approver(tool: CallableTool) -> CallFailedError:
-    """The policy wants a person's word, and nobody is there to give it."""
+def closed_without_approver(tool: CallableTool, danger: DangerLevel, *, why: str = "") -> CallFailedError:
+    """The policy wants a person's word, and nobody is there to give it; `why`: it cannot be waited for either."""
+    kept = f" (and the call cannot be kept until somebody can: {why})" if why else ""
     return CallFailedError(
         ErrorKind.APPROVAL_REQUIRED,
-        f"the call of '{tool.name}' (danger {tool.danger}) needs a person's approval, and nobody can be asked here",
+        f"the call of '{tool.name}' (danger {danger}) needs a person's approval, and nobody can be asked here{kept}",
         plugin=tool.provider.name,
-        where=f"tool '{tool.id}', danger '{tool.danger}'",
+        where=f"tool '{tool.id}', danger '{danger}'",
         mend="call it from a terminal (`cyrene call` asks; --yes approves), or open the host with an approver",
+    )
+
+
+def held(tool: CallableTool, danger: DangerLevel, at: Held) -> CallFailedError:
+    """The call waits for a person's word."""
+    return CallFailedError(
+        ErrorKind.APPROVAL_REQUIRED,
+        f"the call of '{tool.name}' (danger {danger}) waits for a person's approval",
+        plugin=tool.provider.name,
+        where=f"approval '{at.approval_id}', execution '{at.execution_id}'",
+        mend=f"`cyrene approvals approve {at.approval_id}` runs it once, as long as nothing about it has changed",
+        details={"approval_id": at.approval_id, "execution_id": at.execution_id, "expires_at": at.expires_at},
+    )
+
+
+def ended_early(
+    tool: CallableTool | None, why: Literal["cancelled", "interrupted", "left"], *, acted: bool
+) -> CallFailedError:
+    """The call was ended before its tool was done."""
+    name = f"'{tool.name}' " if tool is not None else ""
+    kind = ErrorKind.INTERRUPTED if why == "interrupted" else ErrorKind.CANCELLED
+    causes = {
+        "cancelled": "was cancelled",
+        "interrupted": "was interrupted: its host stopped",
+        "left": "was cancelled: its caller left",
+    }
+    return CallFailedError(
+        kind,
+        f"the call {name and 'of ' + name}{causes[why]}",
+        plugin=tool.provider.name if tool is not None else None,
+        where=f"tool '{tool.id}'" if tool is not None else None,
+        mend="start it again if it is still wanted",
+        acted=acted,
     )
 
 
@@ -188,66 +221,6 @@ def attempt_failed(
         acted=acted,
         trace=fault.trace,
     )
-
-
-def redact_error(error: CallFailedError, redactor: Redactor) -> None:
-    """Take the plugin's secrets out of an error's texts, in place."""
-    error.what = redactor.redact(error.what)
-    error.where = redactor.redact(error.where) if error.where else error.where
-    error.trace = redactor.redact(error.trace)
-
-
-def redact_fields(fields: Fields, redactor: Redactor) -> Fields:
-    """Return the fields of a result without the plugin's secrets, in texts and in data."""
-    return {key: _redacted(value, redactor) for key, value in fields.items()}
-
-
-def _redacted(value: Any, redactor: Redactor) -> Any:
-    if isinstance(value, str):
-        return redactor.redact(value)
-    if isinstance(value, list):
-        return [_redacted(part, redactor) for part in value]
-    if isinstance(value, dict):
-        return {redactor.redact(key): _redacted(part, redactor) for key, part in value.items()}
-    return value
-
-
-def hide(error: CallFailedError, names: Collection[str], given: Iterable[object]) -> CallFailedError:
-    """Return an error for the log: the same, without the values of secret arguments.
-
-    Args:
-        names: the secret arguments.
-        given: the arguments as they came and as they were coerced.
-    """
-    words = {word for arguments in given for word in _secret_texts(names, arguments) if word}
-    redactor = Redactor(words)
-    short = sorted((word for word in words if len(word) < MIN_REDACTED), key=len, reverse=True)
-
-    def without(text: str) -> str:
-        text = redactor.redact(text)
-        for word in short:
-            text = text.replace(word, "***")
-        return text
-
-    return CallFailedError(error.kind, without(error.what), plugin=error.plugin, trace=without(error.trace))
-
-
-def _secret_texts(names: Collection[str], arguments: object) -> Iterator[str]:
-    try:
-        read = read_arguments(arguments)
-    except ArgumentsRefused:
-        return  # the error's sentence is the gate's, which shows no values
-    for name in names:
-        yield from _texts(read.get(name))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """The texts and numbers in a JSON value, as an error's sentence may show them."""
-    if isinstance(value, dict | list):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield str(value)
 
 
 def _fitting(tool: CallableTool, message: str) -> str:

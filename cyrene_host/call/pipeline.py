@@ -3,49 +3,55 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import random
 import secrets
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any, Protocol
 
 from cyrene_host.call.admission import QueueFullError
 from cyrene_host.call.attempts import backoff_s, may_have_acted, may_retry
 from cyrene_host.call.coerce import coerce
 from cyrene_host.call.context import CallContext
+from cyrene_host.call.copies import copied
+from cyrene_host.call.execution import ExecutionDesk, Track
 from cyrene_host.call.failure_log import FailureLog
 from cyrene_host.call.failures import (
     arguments_do_not_fit,
     attempt_failed,
-    closed_without_approver,
     deadline_passed,
-    hide,
+    ended_early,
     not_permitted,
     not_ready,
     queue_full,
-    redact_error,
-    redact_fields,
     returned_failure,
     returns_do_not_fit,
     schema_unusable,
 )
 from cyrene_host.call.gate import ArgumentsRefused, read_arguments
 from cyrene_host.call.hooks import Hooks
-from cyrene_host.call.policy import ApprovalRequest, Approver
+from cyrene_host.call.permission import Permission
+from cyrene_host.call.policy import Approver
+from cyrene_host.call.recorder import CallRecorder
 from cyrene_host.call.results import as_failure, failed, finished
+from cyrene_host.call.secrecy import hide, redact_error, redact_fields
 from cyrene_host.call.tool import CallableTool, ToolRuntime
+from cyrene_host.call.underway import Caller, Underway
 from cyrene_host.errors import CallFailedError, HostStateError
-from cyrene_sdk._worker.faults import Fault, sentence_of, trace_of
+from cyrene_sdk._worker.faults import Fault
 from cyrene_sdk._worker.outcomes import Fields
+from cyrene_sdk._worker.progress import Watch
 from cyrene_sdk.context import CurrentCall
-from cyrene_sdk.types import ToolResult
+from cyrene_sdk.types import DangerLevel, ToolResult
 
 __all__ = ["Pipeline", "ToolIndex"]
 
 LOCAL = CallContext()
-_NESTED = (dict, list)
 
 _log = logging.getLogger("cyrene.call")
 
@@ -61,28 +67,9 @@ class ToolIndex(Protocol):
         """
         ...
 
-
-class _Call:
-    """One call on its way."""
-
-    __slots__ = ("acted", "attempts", "context", "deadline", "id", "notes", "started")
-
-    def __init__(self, id_: str, context: CallContext, deadline_s: float | None) -> None:
-        self.id = id_
-        self.context = context
-        self.started = time.monotonic()
-        self.deadline = None if deadline_s is None else self.started + deadline_s
-        self.attempts = 0
-        self.acted = False
-        self.notes: list[str] = []
-
-    @property
-    def is_late(self) -> bool:
-        return self.deadline is not None and time.monotonic() >= self.deadline
-
-    @property
-    def duration_ms(self) -> int:
-        return int((time.monotonic() - self.started) * 1000)
+    def has(self, tool_id: str) -> bool:
+        """Whether there is a tool with this id."""
+        ...
 
 
 class Pipeline:
@@ -91,7 +78,9 @@ class Pipeline:
     Args:
         tools: finds a tool by any spelling that was offered.
         hooks: the enabled hook packages.
-        approver: asks a person where the policy says `confirm`; without one such a call is refused.
+        approver: asks a person where the policy says `confirm`; without one such a call waits at the desk.
+        desk: takes calls that run long or wait for a person; without one the former run here, the latter are refused.
+        recorder: writes the audit's records of calls.
         sleep, random_: replaced in tests.
     """
 
@@ -101,74 +90,138 @@ class Pipeline:
         *,
         hooks: Hooks | None = None,
         approver: Approver | None = None,
+        desk: ExecutionDesk | None = None,
+        recorder: CallRecorder | None = None,
         sleep: Callable[[float], Any] = asyncio.sleep,
         random_: Callable[[], float] = random.random,
     ) -> None:
         self._tools = tools
         self._hooks = hooks or Hooks()
-        self._approver = approver
+        self._permission = Permission(approver, desk)
+        self._desk = desk
+        self._recorder = recorder
+        self._underway: dict[str, Underway] = {}
         self._sleep = sleep
         self._random = random_
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: int | None = None  # where it runs
         self._failures = FailureLog()
         self._ids = map(f"call_{secrets.token_hex(6)}_%x".__mod__, itertools.count(1))
 
     def belong(self) -> None:
         """Belong to the running event loop: in another, whose tasks nobody here could wake, no call is run."""
         self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
 
     async def call(
-        self, name: str, arguments: object, *, context: CallContext | None = None, deadline_s: float | None = None
+        self,
+        name: str,
+        arguments: object,
+        *,
+        context: CallContext | None = None,
+        deadline_s: float | None = None,
+        caller: Caller | None = None,
+        track: Track | None = None,
+        is_approved: bool = False,
     ) -> ToolResult:
-        """Run one tool and return its checked result; see `Host.call`."""
-        if self._loop is not None and asyncio.get_running_loop() is not self._loop:
-            raise _in_another_loop()
-        call = _Call(next(self._ids), context or LOCAL, deadline_s)
+        """Run one tool and return its checked result; see `Host.call`.
+
+        Args:
+            caller: the plugin that calls through its host.
+            track: the execution that this call is about; a tool that runs long gets one of its own without it.
+            is_approved: a person has said yes to this very call.
+        """
+        # A thread runs one loop at a time; asking which one takes twice as long.
+        if self._loop is not None and not (self._thread == threading.get_ident() and self._loop.is_running()):
+            self._check_loop(self._loop)
+        call = Underway(next(self._ids), context or LOCAL, deadline_s, track)
+        call.is_approved = is_approved
         tool: CallableTool | None = None
-        checked: dict[str, Any] = {}
+        checked: dict[str, Any] | None = None
         try:
             tool = self._tools.resolve(name)
+            call.weigh(tool)
+            if caller is not None:
+                call.nest(caller, self._underway)
+            if track is None and tool.idle_s is not None and self._desk is not None:
+                return await self._desk.call(
+                    tool.id, arguments, context=call.context, deadline_s=deadline_s, caller=caller
+                )
+            self._underway[call.id] = call
             checked = self._checked(call, tool, arguments)
+            if self._recorder is not None:
+                self._recorder.started(call, name, checked)
             if self._hooks.any_before_call:
-                await self._hooks.before_call(tool.id, _copied(checked), call.context)
-            if tool.decision == "allow":
+                await self._hooks.before_call(tool.id, copied(checked), call.context)
+            if call.decision == "allow" or call.is_approved:
                 runtime = tool.provider.runtime or await self._ready(call, tool)
             else:
                 runtime = await self._permitted(call, tool, checked)
             fields = await self._run(call, tool, checked, runtime)
             if not fields["success"]:
-                error_id = self._tell(call, returned_failure(tool, fields), tool, (arguments, checked))
+                error_id = self._tell(call, returned_failure(tool, fields), (arguments, checked))
                 fields = as_failure(fields, tool.name, error_id, is_read_only=tool.definition.read_only)
             result = finished(
                 fields, tool.name, tool.provider.name, call.id, call.attempts, call.duration_ms, call.notes
             )
         except CallFailedError as error:
-            result = self._failed(call, error, tool, name, (arguments, checked))
+            result = self._failed(call, error, name, (arguments, checked))
+        except asyncio.CancelledError:
+            result = self._cancelled(call, name, (arguments, checked))
+            if track is None or track.ending is None:
+                self._record(call, name, checked, result)
+                raise
+            asyncio.current_task().uncancel()  # type: ignore[union-attr]  # we are in one
+        finally:
+            self._underway.pop(call.id, None)
+        self._record(call, name, checked, result)
         if self._hooks.any_after_call:
             await self._hooks.after_call(tool.id if tool else name, result, call.context)
         return result
 
-    async def _run(self, call: _Call, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime) -> Fields:
-        """Try in one of the plugin's places, and try again where the rules allow it, until the caller's deadline."""
-        admission = tool.provider.admission
-        if not admission.take():
-            await self._queue(call, tool)
-        try:
-            most = 1 + tool.definition.max_retries
-            # Where a person was asked, the tool has agreed before.
-            validate = tool.decision == "allow"
-            while True:
-                limit_s = tool.limit_s if call.deadline is None else self._limit_s(call, tool)
-                call.attempts += 1
-                own = arguments if call.attempts == most else _copied(arguments)
-                outcome = await runtime.call(tool.name, own, _current(call, limit_s), limit_s, validate)
-                if not isinstance(outcome, Fault):
-                    return _fit_to_show(tool, outcome)
-                await self._pause(call, tool, outcome, most)
-        finally:
-            admission.leave()
+    async def call_from(
+        self, caller: Caller, name: str, arguments: object, *, deadline_s: float | None
+    ) -> ToolResult:
+        """Run a tool for a plugin; without its plugin's name before it, one of the caller's own comes first."""
+        outer = self._underway.get(caller.call_id or "")
+        asked = outer.context if outer is not None else CallContext(principal=f"plugin:{caller.plugin}")
+        context = replace(
+            asked, surface="plugin", parent_call_id=caller.call_id, idempotency_key=None, approval_id=None
+        )
+        own = f"{caller.plugin}.{name}"
+        name = own if self._tools.has(own) else name
+        return await self.call(name, arguments, context=context, deadline_s=deadline_s, caller=caller)
 
-    def _checked(self, call: _Call, tool: CallableTool, arguments: object) -> dict[str, Any]:
+    def fitted(self, name: str, arguments: object) -> tuple[str, dict[str, Any]]:
+        """Return the id of the tool that a name means, and the arguments as it would run with them.
+
+        Raises:
+            CallFailedError: there is no such tool, or they do not fit.
+        """
+        tool = self._tools.resolve(name)
+        return tool.id, self._checked(Underway("", LOCAL, None, None), tool, arguments)
+
+    def _check_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Refuse a call from another loop; the own one may have moved to another thread."""
+        if asyncio.get_running_loop() is not loop:
+            raise _in_another_loop()
+        self._thread = threading.get_ident()
+
+    def _attempt(
+        self, call: Underway, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime
+    ) -> Coroutine[Any, Any, Fields | Fault]:
+        """Begin one attempt, within the caller's deadline."""
+        limit_s = tool.limit_s if call.deadline is None else self._limit_s(call, tool)
+        call.attempts += 1
+        own = arguments if call.attempts > tool.definition.max_retries else copied(arguments)
+        # Where a person was asked, the tool has agreed before.
+        validate = call.decision == "allow"
+        if call.track is None or tool.idle_s is None:
+            return runtime.call(tool.name, own, _current(call, limit_s), limit_s, validate)
+        watch = Watch(tool.idle_s, call.track.tell)
+        return runtime.call(tool.name, own, _current(call, limit_s), limit_s, validate, watch)
+
+    def _checked(self, call: Underway, tool: CallableTool, arguments: object) -> dict[str, Any]:
         """Gate the arguments and fit them to the tool's schema."""
         if tool.schema is None:
             raise schema_unusable(tool)
@@ -183,7 +236,7 @@ class Pipeline:
             raise arguments_do_not_fit(tool, "schema", [str(fault) for fault in faults])
         return checked
 
-    async def _ready(self, call: _Call, tool: CallableTool) -> ToolRuntime:
+    async def _ready(self, call: Underway, tool: CallableTool) -> ToolRuntime:
         """Return where the tool runs; start its plugin first if it waits for a call."""
         try:
             async with asyncio.timeout(None if call.deadline is None else self._limit_s(call, tool)):
@@ -191,67 +244,57 @@ class Pipeline:
         except TimeoutError as late:
             raise not_ready(tool) from late
 
-    async def _permitted(self, call: _Call, tool: CallableTool, arguments: dict[str, Any]) -> ToolRuntime:
-        """Ask the tool, then a person, and return where it runs; the time a person takes counts against no limit."""
-        if tool.decision == "deny":
-            raise not_permitted(tool, "the policy denies calls of this danger")
+    async def _permitted(self, call: Underway, tool: CallableTool, arguments: dict[str, Any]) -> ToolRuntime:
+        """Ask the tool, then a person, and return where it runs."""
+        if call.decision == "deny":
+            raise not_permitted(tool, call.danger, "the policy denies calls of this danger")
         runtime = tool.provider.runtime or await self._ready(call, tool)
-        await self._agreed(call, tool, arguments, runtime)
-        if self._approver is None:
-            raise closed_without_approver(tool)
-        asked = time.monotonic()
-        await self._ask(self._approver, call, tool, arguments)
-        if call.deadline is not None:
-            call.deadline += time.monotonic() - asked
-        return runtime
-
-    async def _agreed(self, call: _Call, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime) -> None:
-        """Run the tool's own `validate` alone, in one of the plugin's places."""
-        admission = tool.provider.admission
-        if not admission.take():
-            await self._queue(call, tool)
+        await self._enter(call, tool)
         try:
             limit_s = self._limit_s(call, tool)
-            fault = await runtime.validate(tool.name, _copied(arguments), _current(call, limit_s), limit_s)
+            fault = await runtime.validate(tool.name, copied(arguments), _current(call, limit_s), limit_s)
         finally:
-            admission.leave()
+            self._leave(call, tool)
         if fault is not None:
             raise attempt_failed(tool, fault, attempt=0, of=0, acted=False, retryable=False)
+        await self._permission.get(call, tool, arguments)
+        return runtime
 
-    async def _ask(self, approver: Approver, call: _Call, tool: CallableTool, arguments: dict[str, Any]) -> None:
-        request = ApprovalRequest(
-            tool_id=tool.id,
-            plugin=tool.provider.name,
-            description=tool.definition.description,
-            danger=tool.danger,
-            arguments=_copied(arguments),
-            principal=call.context.principal,
-            surface=call.context.surface,
-            user_id=call.context.user_id,
-            conversation_id=call.context.conversation_id,
-        )
+    async def _run(self, call: Underway, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime) -> Fields:
+        """Try in one of the plugin's places, and try again where the rules allow it, until the caller's deadline."""
+        if call.track is not None:
+            await call.track.runs(call.id)
+        if self._recorder is not None and call.danger is DangerLevel.HIGH:
+            await self._recorder.secured(call)
+        await self._enter(call, tool)
         try:
-            is_approved = await approver(request)
-        except Exception as error:  # a surface's own code: a question that failed is no yes
-            why = f"a person could not be asked: {sentence_of(error)}"
-            raise not_permitted(tool, why, trace=trace_of(error)) from error
-        if is_approved is not True:
-            raise not_permitted(tool, "the person who was asked refused the call")
+            while isinstance(outcome := await self._attempt(call, tool, arguments, runtime), Fault):
+                await self._pause(call, tool, outcome)
+        finally:
+            self._leave(call, tool)
+        return _fit_to_show(tool, outcome)
 
-    async def _queue(self, call: _Call, tool: CallableTool) -> None:
-        try:
-            await tool.provider.admission.wait(self._limit_s(call, tool))
-        except (QueueFullError, TimeoutError) as error:
-            raise queue_full(tool, waited=isinstance(error, TimeoutError)) from error
+    async def _enter(self, call: Underway, tool: CallableTool) -> None:
+        """Wait for one of the plugin's places; a call nested in one of the same plugin's shares its caller's."""
+        if not call.has_place and not tool.provider.admission.take():
+            try:
+                await tool.provider.admission.wait(self._limit_s(call, tool))
+            except (QueueFullError, TimeoutError) as error:
+                raise queue_full(tool, waited=isinstance(error, TimeoutError)) from error
 
-    async def _pause(self, call: _Call, tool: CallableTool, fault: Fault, most: int) -> None:
+    def _leave(self, call: Underway, tool: CallableTool) -> None:
+        if not call.has_place:
+            tool.provider.admission.leave()
+
+    async def _pause(self, call: Underway, tool: CallableTool, fault: Fault) -> None:
         """Wait before another attempt.
 
         Raises:
             CallFailedError: there must not be another, or the caller's deadline comes first.
         """
         call.acted = (call.acted or may_have_acted(fault)) and not tool.definition.read_only
-        may = may_retry(fault, tool.definition, tool.danger)
+        may = may_retry(fault, tool.definition, call.danger)
+        most = 1 + tool.definition.max_retries
         if not may or call.attempts >= most:
             retryable = may or fault.retry == "transient"
             raise attempt_failed(
@@ -271,7 +314,7 @@ class Pipeline:
                 return
         raise deadline_passed(tool, fault, attempt=call.attempts, acted=call.acted)
 
-    def _limit_s(self, call: _Call, tool: CallableTool) -> float:
+    def _limit_s(self, call: Underway, tool: CallableTool) -> float:
         if call.deadline is None:
             return tool.limit_s
         left_s = call.deadline - time.monotonic()
@@ -279,17 +322,30 @@ class Pipeline:
             raise deadline_passed(tool, None, attempt=0, acted=False)
         return min(tool.limit_s, left_s)
 
-    def _tell(self, call: _Call, error: CallFailedError, tool: CallableTool | None, given: tuple[object, ...]) -> str:
+    def _record(self, call: Underway, name: str, arguments: dict[str, Any] | None, result: ToolResult) -> None:
+        """Record the end of a call; of one that was refused early, its beginning too."""
+        if self._recorder is not None:
+            if not call.is_recorded:
+                with contextlib.suppress(CallFailedError):  # it is refused already
+                    self._recorder.started(call, name, arguments)
+            self._recorder.ended(call, result)
+
+    def _tell(self, call: Underway, error: CallFailedError, given: tuple[object, ...]) -> str:
         """Log a failure without the plugin's secrets and the call's secret arguments; return its error id."""
+        tool = call.tool
         if tool is not None and tool.provider.redactor is not None:
             redact_error(error, tool.provider.redactor)
         shown = hide(error, tool.secret_arguments, given) if tool is not None and tool.secret_arguments else error
         return self._failures.tell(call.id, tool.id if tool else "", call.context.surface, shown)
 
-    def _failed(
-        self, call: _Call, error: CallFailedError, tool: CallableTool | None, name: str, given: tuple[object, ...]
-    ) -> ToolResult:
-        error_id = self._tell(call, error, tool, given)
+    def _cancelled(self, call: Underway, name: str, given: tuple[object, ...]) -> ToolResult:
+        call.acted = call.attempts > 0 and call.tool is not None and not call.tool.definition.read_only
+        why = call.track.ending if call.track is not None else None
+        return self._failed(call, ended_early(call.tool, why or "left", acted=call.acted), name, given)
+
+    def _failed(self, call: Underway, error: CallFailedError, name: str, given: tuple[object, ...]) -> ToolResult:
+        tool = call.tool
+        error_id = self._tell(call, error, given)
         return failed(
             error,
             tool_name=tool.name if tool else name[:80].encode("utf-8", "replace").decode(),
@@ -310,16 +366,7 @@ def _in_another_loop() -> HostStateError:
     )
 
 
-def _copied(value: Any) -> Any:
-    """A copy of plain JSON that foreign code may change; copy.deepcopy takes five times as long."""
-    copy = value.copy()
-    for key, part in copy.items() if type(copy) is dict else enumerate(copy):
-        if type(part) in _NESTED:
-            copy[key] = _copied(part)
-    return copy
-
-
-def _current(call: _Call, limit_s: float) -> CurrentCall:
+def _current(call: Underway, limit_s: float) -> CurrentCall:
     context = call.context
     return tuple.__new__(  # a third of the time of CurrentCall(…), on the path of every call
         CurrentCall,
@@ -328,7 +375,7 @@ def _current(call: _Call, limit_s: float) -> CurrentCall:
             context.surface,
             context.conversation_id,
             context.user_id,
-            None,
+            None if call.track is None else call.track.id,
             context.idempotency_key,
             time.monotonic() + limit_s,
         ),

@@ -15,7 +15,10 @@ Decision = Literal["allow", "confirm", "deny"]
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What a person is asked: the tool, the full arguments that will run, who wants it and where."""
+    """What a person is asked: the tool, the full arguments that will run, who wants it and where.
+
+    `fingerprint` is that of the tool's definition; `execution_id` names the execution that the call is about, if any.
+    """
 
     tool_id: str
     plugin: str
@@ -26,6 +29,8 @@ class ApprovalRequest:
     surface: str
     user_id: str | None = None
     conversation_id: str | None = None
+    fingerprint: str = ""
+    execution_id: str | None = None
 
 
 Approver = Callable[[ApprovalRequest], Awaitable[bool]]

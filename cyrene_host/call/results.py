@@ -63,6 +63,7 @@ def failed(
         tool_name=tool_name,
         success=False,
         error=str(error),
+        data=error.details,
         error_kind=error.kind,
         reason=error.reason,
         error_id=error_id,

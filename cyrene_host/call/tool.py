@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cyrene_host.call.policy import Decision
 from cyrene_sdk._worker.faults import Fault
 from cyrene_sdk._worker.outcomes import Fields
+from cyrene_sdk._worker.progress import Watch
 from cyrene_sdk.context import CurrentCall
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import DangerLevel, ToolDefinition
@@ -24,9 +26,15 @@ class ToolRuntime(Protocol):
     """Where the tool's code runs. Both methods contain whatever the code does."""
 
     async def call(
-        self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, validate: bool = True
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        call: CurrentCall,
+        limit_s: float,
+        validate: bool = True,
+        watch: Watch | None = None,
     ) -> Fields | Fault:
-        """Run one attempt, at most `limit_s` seconds."""
+        """Run one attempt, at most `limit_s` seconds; `watch` sees the progress of a tool that runs long."""
         ...
 
     async def validate(self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float) -> Fault | None:
@@ -71,7 +79,8 @@ class CallableTool:
     """One tool with its checked schemas, limits and policy.
 
     `schema` is None where the definition cannot be used; `fault` then says why. `withheld` says why the operator
-    lets nobody call it, if so.
+    lets nobody call it, if so. `policy` is the operator's word on each danger; `idle_s` is of a tool that runs long:
+    how many seconds it may work without a report. `fingerprint` is that of the definition.
     """
 
     id: str
@@ -82,7 +91,10 @@ class CallableTool:
     returns: CompiledSchema | None
     danger: DangerLevel
     decision: Decision
+    policy: Mapping[DangerLevel, Decision]
     limit_s: float
+    idle_s: float | None = None
+    fingerprint: str = ""
     fault: CyreneError | None = None
     secret_arguments: frozenset[str] = frozenset()
     withheld: CyreneError | None = None

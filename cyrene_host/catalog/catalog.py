@@ -146,6 +146,12 @@ class Catalog:
         """The names of the tools as they are now."""
         return ToolNames(self.named_tools())
 
+    def needed_by(self, name: str) -> frozenset[str]:
+        """Return the entry names that a plugin declares as its dependencies itself."""
+        manifest = self.plugins[name].manifest
+        found = map(self._named, manifest.metadata.dependencies if manifest else ())
+        return frozenset(other for other in found if other is not None)
+
     def dependencies_of(self, name: str) -> list[str]:
         """Return the entry names that a usable plugin depends on, directly or not, first things first."""
         wanted: set[str] = set()

@@ -1,19 +1,54 @@
 """What a started plugin gets of its host."""
-# ruff: noqa: ARG002 - the signatures are the HostAPI's, also of what this host does not offer
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Protocol
 
+from cyrene_host.call.underway import Caller
 from cyrene_host.errors import HostStateError
+from cyrene_host.host.outlets import Asker, Messenger, OutgoingMessage, Question
 from cyrene_host.version import __version__
+from cyrene_sdk._worker.gate import checked
+from cyrene_sdk.context import CurrentCall, current_call
+from cyrene_sdk.errors import CyreneError, NoCurrentCallError
 from cyrene_sdk.protocols import Storage
 from cyrene_sdk.types import Image, ToolResult
 
-__all__ = ["PluginAccess"]
+__all__ = ["Offer", "PluginAccess"]
+
+TEXT_BYTES = 65_536
+
+
+class CallFrom(Protocol):
+    """Calls a tool for a plugin."""
+
+    def __call__(
+        self, caller: Caller, name: str, arguments: object, *, deadline_s: float | None
+    ) -> Awaitable[ToolResult]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the host does for all its plugins.
+
+    Args:
+        storage: the key-value pairs of a plugin.
+        call: calls a tool for a plugin.
+        may_call: the entry names whose tools a plugin may call.
+        notify: keeps a message for a user, from a plugin, until it is delivered.
+        messenger, asker: of the program that embeds the host; None where nobody can be reached.
+    """
+
+    storage: Callable[[str], Storage]
+    call: CallFrom
+    may_call: Callable[[str], frozenset[str]]
+    notify: Callable[[str, str, str], Awaitable[object]]
+    messenger: Messenger | None
+    asker: Asker | None
 
 
 class PluginAccess:
@@ -22,11 +57,13 @@ class PluginAccess:
     Args:
         plugin: its entry name.
         data_dir: a folder of its own, made when it is first asked for.
+        offer: what the host does for it.
     """
 
-    def __init__(self, plugin: str, data_dir: Path) -> None:
+    def __init__(self, plugin: str, data_dir: Path, offer: Offer) -> None:
         self._plugin = plugin
         self._data_dir = data_dir
+        self._offer = offer
 
     @property
     def version(self) -> str:
@@ -46,29 +83,68 @@ class PluginAccess:
 
     @property
     def storage(self) -> Storage:
-        """This host has no store."""
-        self._refuse("storage")
+        """The plugin's durable key-value pairs."""
+        return self._offer.storage(self._plugin)
 
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """This host runs no calls for plugins."""
-        self._refuse("call_tool")
+        """Call an own tool, or one of a declared dependency, within what is left of the current call's time."""
+        call = _call()
+        caller = Caller(self._plugin, self._offer.may_call(self._plugin), call.call_id if call else None)
+        return await self._offer.call(caller, str(name), args, deadline_s=call.remaining_s if call else None)
 
     async def send_message(self, text: str = "", images: Sequence[Image] = (), to: str | None = None) -> None:
-        """This host has no conversations."""
-        self._refuse("send_message")
+        """Send to a conversation; by default to that of the current call."""
+        call = _call()
+        conversation = to or (call.conversation_id if call else None)
+        if conversation is None:
+            raise self._error("send_message", "this call belongs to no conversation", "name one: send_message(…, to=…)")
+        if self._offer.messenger is None:
+            raise self._error("send_message", "nobody here delivers messages", "open the host with a messenger")
+        await self._offer.messenger(
+            OutgoingMessage(
+                self._plugin,
+                self._text("send_message", conversation),
+                self._text("send_message", text),
+                tuple(Image.from_json(image.to_dict()) for image in images),
+                call.user_id if call else None,
+                call.call_id if call else None,
+            )
+        )
 
     async def notify(self, user_id: str, text: str) -> None:
-        """This host delivers no notifications."""
-        self._refuse("notify")
+        """Leave a message for a user; it is kept until it is delivered."""
+        await self._offer.notify(self._text("notify", user_id), self._plugin, self._text("notify", text))
 
     async def ask(self, question: str, schema: Mapping[str, Any] | None = None) -> Any:
-        """Nobody can be asked here."""
-        return None
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise HostStateError(
-            f"this host does not offer '{what}'",
-            plugin=self._plugin,
-            where=f"HostAPI.{what}",
-            mend=f"do without it; this is Cyrene {__version__}",
+        """Ask the user of the current call; None where nobody can answer."""
+        if self._offer.asker is None:
+            return None
+        call = _call()
+        asked = Question(
+            self._plugin,
+            self._text("ask", question),
+            schema,
+            call.conversation_id if call else None,
+            call.user_id if call else None,
+            call.execution_id if call else None,
         )
+        return checked(await self._offer.asker(asked))
+
+    def _text(self, method: str, text: object) -> str:
+        """Return a text that can be kept and shown."""
+        if isinstance(text, str) and len(text) <= TEXT_BYTES:
+            plain = str.__str__(text)
+            if len(plain.encode("utf-8", "replace")) <= TEXT_BYTES:
+                return plain.encode("utf-8", "replace").decode()
+        kind = f"one of more than {TEXT_BYTES} bytes" if isinstance(text, str) else f"a {type(text).__name__}"
+        raise self._error(method, f"it takes texts, not {kind}", "give a shorter str")
+
+    def _error(self, method: str, what: str, mend: str) -> CyreneError:
+        return HostStateError(what, plugin=self._plugin, where=f"HostAPI.{method}", mend=mend)
+
+
+def _call() -> CurrentCall | None:
+    try:
+        return current_call()
+    except NoCurrentCallError:
+        return None

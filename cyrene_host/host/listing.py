@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cyrene_host.catalog.accepted import Accepted
 from cyrene_host.catalog.catalog import CatalogPlugin
 from cyrene_host.catalog.definitions import CatalogTool
 from cyrene_host.catalog.names import NameMode
@@ -28,6 +29,7 @@ class Listing:
         self._settings = inventory.settings
         self._catalog = inventory.catalog
         self._names = inventory.catalog.names
+        self._accepted = Accepted(inventory.state_dir).read()
 
     def plugins(self) -> list[PluginReport]:
         """Return a report on every plugin, in the order of plugins.json."""
@@ -62,7 +64,7 @@ class Listing:
     def _report(
         self, tool: CatalogTool, record: CatalogPlugin, mode: NameMode | None, fault: CyreneError | None
     ) -> ToolReport:
-        standing = standing_of(tool, record.entry, self._settings)
+        standing = standing_of(tool, record.entry, self._settings, self._accepted)
         return ToolReport(
             id=tool.id,
             name=self._names.offered(tool.id, mode or self._settings.tools.names or "short"),

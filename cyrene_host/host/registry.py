@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from cyrene_host.call.tool import CallableTool, Provider
+from cyrene_host.catalog.accepted import Acceptance, ChangedDefinition, fingerprint_of
 from cyrene_host.catalog.catalog import Catalog
 from cyrene_host.catalog.definitions import CatalogTool
+from cyrene_host.catalog.entries import Limits
 from cyrene_host.catalog.names import NamedTool, NameMode, ToolNames
 from cyrene_host.catalog.schemas import SchemaInvalidError
 from cyrene_host.catalog.settings import Settings
 from cyrene_host.errors import CallFailedError
-from cyrene_host.host.standing import standing_of
+from cyrene_host.host.standing import policy_of, standing_of
 from cyrene_host.host.tool_schemas import compile_schemas
 from cyrene_host.host.unknown import unknown_tool
 from cyrene_host.supervise.life import Life
@@ -27,10 +29,19 @@ class Registry:
     Args:
         settings: danger policy and the way names are offered.
         lives: the plugins behind the tools, by entry name.
+        accepted: reads which definitions were accepted: one that has changed since is withheld.
     """
 
-    def __init__(self, settings: Settings, catalog: Catalog, lives: Mapping[str, Life]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        catalog: Catalog,
+        lives: Mapping[str, Life],
+        *,
+        accepted: Callable[[], Mapping[str, Acceptance]] = dict,
+    ) -> None:
         self._settings = settings
+        self._read_accepted = accepted
         self._catalog = catalog
         self._lives = lives
         self._own: dict[str, CallableTool] = {}
@@ -47,6 +58,7 @@ class Registry:
 
     def rebuild(self) -> None:
         """Take the tools anew, after a plugin's definitions changed; those that nobody vouches for are compiled now."""
+        self._accepted = self._read_accepted()
         self._listed = {tool.id: tool for tool in self._catalog.tools}
         self._compiled.clear()
         for tool_id, tool in self._listed.items():
@@ -105,6 +117,20 @@ class Registry:
             raise unknown_tool(name, self._names, undescribed)
         return self._tool(tool_id)
 
+    def has(self, tool_id: str) -> bool:
+        """Whether there is a tool with this id."""
+        return tool_id in self._listed or tool_id in self._own
+
+    def changed(self) -> list[ChangedDefinition]:
+        """Return the tools whose definition is another than the accepted one."""
+        found = []
+        for tool_id, accepted in self._accepted.items():
+            if self.has(tool_id) and (tool := self._tool(tool_id)).fingerprint != accepted.fingerprint:
+                at, by = accepted.accepted_at, accepted.accepted_by
+                now = tool.definition.to_dict()
+                found.append(ChangedDefinition(tool_id, accepted.definition, now, at, by))
+        return found
+
     def resolve(self, name: str) -> CallableTool:
         """Return the tool that a call means.
 
@@ -144,7 +170,7 @@ class Registry:
             except SchemaInvalidError as error:
                 fault = error
         life = self._lives.get(tool.plugin)
-        standing = standing_of(tool, life.record.entry if life is not None else None, self._settings)
+        standing = standing_of(tool, life.record.entry if life is not None else None, self._settings, self._accepted)
         return CallableTool(
             id=tool.id,
             name=tool.definition.name,
@@ -154,7 +180,10 @@ class Registry:
             returns=returns,
             danger=standing.danger,
             decision=standing.decision,
+            policy=policy_of(self._settings),
             limit_s=_limit_s(tool, life),
+            idle_s=_idle_s(tool, life),
+            fingerprint=fingerprint_of(tool.definition),
             fault=fault,
             secret_arguments=frozenset(tool.definition.secret_arguments),
             withheld=standing.withheld,
@@ -165,8 +194,14 @@ def _named(tool: CallableTool) -> NamedTool:
     return NamedTool(tool.provider.name, tool.name, tool.definition.id)
 
 
+def _idle_s(tool: CatalogTool, life: Life | None) -> float | None:
+    if tool.definition.complexity is not ToolComplexity.COMPLEX:
+        return None
+    return (life.limits if life is not None else Limits()).idle_s
+
+
 def _limit_s(tool: CatalogTool, life: Life | None) -> float:
     definition = tool.definition
-    if definition.complexity is ToolComplexity.COMPLEX and definition.timeout_ms is None and life is not None:
-        return life.limits.max_duration_s
+    if definition.complexity is ToolComplexity.COMPLEX and definition.timeout_ms is None:
+        return (life.limits if life is not None else Limits()).max_duration_s
     return definition.limit_ms / 1000

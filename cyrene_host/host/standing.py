@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 
 from cyrene_host.call.policy import Decision, effective_danger
+from cyrene_host.catalog.accepted import Acceptance, fingerprint_of
 from cyrene_host.catalog.definitions import CatalogTool
 from cyrene_host.catalog.entries import PluginEntry
 from cyrene_host.catalog.settings import Settings
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import DangerLevel
 
-__all__ = ["Standing", "Withheld", "standing_of"]
+__all__ = ["Standing", "Withheld", "policy_of", "standing_of"]
 
 
 class Withheld(CyreneError):
-    """Why the operator withholds a tool: its entry switches it off, or `[tools]` leaves it out."""
+    """Why a tool is withheld: its entry switches it off, `[tools]` leaves it out, or it is not what was accepted."""
 
-    def __init__(self, cause: Literal["switched_off", "not_allowed"], what: str, *, where: str, mend: str) -> None:
+    def __init__(self, cause: Literal["switched_off", "not_allowed", "definition_changed"], what: str, *, where: str, mend: str) -> None:
         super().__init__(what, where=where, mend=mend)
         self.cause = cause
 
@@ -32,8 +34,20 @@ class Standing(NamedTuple):
     withheld: Withheld | None
 
 
-def standing_of(tool: CatalogTool, entry: PluginEntry | None, settings: Settings) -> Standing:
-    """Work out where a tool stands; `entry` is its plugin's, None for the embedding program's own tools."""
+def policy_of(settings: Settings) -> Mapping[DangerLevel, Decision]:
+    """Return the operator's word on each danger."""
+    return {level: getattr(settings.danger, level.value) for level in DangerLevel}
+
+
+def standing_of(
+    tool: CatalogTool, entry: PluginEntry | None, settings: Settings, accepted: Mapping[str, Acceptance]
+) -> Standing:
+    """Work out where a tool stands.
+
+    Args:
+        entry: its plugin's; None for the embedding program's own tools.
+        accepted: the definitions that somebody accepted, by tool id.
+    """
     override = tool.override
     danger = effective_danger(
         tool.definition.danger_level,
@@ -41,10 +55,10 @@ def standing_of(tool: CatalogTool, entry: PluginEntry | None, settings: Settings
         undeclared=DangerLevel(settings.danger.undeclared),
         trusted=entry is not None and entry.trust == "full",
     )
-    return Standing(danger, getattr(settings.danger, danger.value), _withheld(tool, settings))
+    return Standing(danger, getattr(settings.danger, danger.value), _withheld(tool, settings, accepted.get(tool.id)))
 
 
-def _withheld(tool: CatalogTool, settings: Settings) -> Withheld | None:
+def _withheld(tool: CatalogTool, settings: Settings, accepted: Acceptance | None) -> Withheld | None:
     name = tool.definition.name
     if tool.override is not None and tool.override.enabled is False:
         return Withheld(
@@ -59,6 +73,14 @@ def _withheld(tool: CatalogTool, settings: Settings) -> Withheld | None:
             f"the operator's list of allowed tools leaves '{tool.id}' out",
             where=f"tool '{tool.id}', cyrene.toml [tools] allow and deny",
             mend="ask the operator, or change the two lists in cyrene.toml",
+        )
+    if accepted is not None and accepted.fingerprint != fingerprint_of(tool.definition):
+        at = datetime.fromtimestamp(accepted.accepted_at).astimezone().isoformat(" ", "minutes")
+        return Withheld(
+            "definition_changed",
+            f"the definition of '{tool.id}' has changed since '{accepted.accepted_by}' accepted it at {at}",
+            where=f"tool '{tool.id}', accepted.json in the state directory",
+            mend=f"look at what changed (`cyrene approvals list`), then `cyrene approvals approve {tool.id}`",
         )
     return None
 

@@ -26,6 +26,7 @@ class Reason(StrEnum):
     AMBIGUOUS_NAME = "ambiguous_name"
     TOOL_SWITCHED_OFF = "tool_switched_off"
     TOOL_NOT_ALLOWED = "tool_not_allowed"
+    DEFINITION_CHANGED = "definition_changed"
     SCHEMA_INVALID = "schema_invalid"
     PLUGIN_DISABLED = "plugin_disabled"
     PLUGIN_SWITCHED_OFF = "plugin_switched_off"
@@ -48,6 +49,11 @@ _OF_STATE = {
     PluginState.RESTARTING: Reason.PLUGIN_RESTARTING,
     PluginState.STOPPING: Reason.PLUGIN_STOPPED,
     PluginState.STOPPED: Reason.PLUGIN_STOPPED,
+}
+_WITHHELD = {
+    "switched_off": Reason.TOOL_SWITCHED_OFF,
+    "not_allowed": Reason.TOOL_NOT_ALLOWED,
+    "definition_changed": Reason.DEFINITION_CHANGED,
 }
 _PASSES = frozenset({Reason.PLUGIN_STARTING, Reason.PLUGIN_RESTARTING})
 
@@ -90,8 +96,8 @@ def why_own(tool: ToolReport) -> Why:
     if tool.error is not None:
         return _of_error(tool.id, Reason.SCHEMA_INVALID, tool.error, command=f"cyrene check {tool.plugin}")
     if tool.withheld is not None:
-        switched_off = isinstance(tool.withheld, Withheld) and tool.withheld.cause == "switched_off"
-        reason = Reason.TOOL_SWITCHED_OFF if switched_off else Reason.TOOL_NOT_ALLOWED
+        cause = tool.withheld.cause if isinstance(tool.withheld, Withheld) else "not_allowed"
+        reason = _WITHHELD[cause]
         return _of_error(tool.id, reason, tool.withheld)
     if tool.decision == "deny":
         sentence = f"calls of danger '{tool.danger}' are denied here"

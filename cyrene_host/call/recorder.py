@@ -1,0 +1,38 @@
+"""What the pipeline needs of the audit: a record when a call begins, and one when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from cyrene_host.call.underway import Underway
+from cyrene_sdk.types import ToolResult
+
+__all__ = ["CallRecorder"]
+
+
+class CallRecorder(Protocol):
+    """Writes the records of calls."""
+
+    def started(self, call: Underway, name: str, arguments: Mapping[str, Any] | None) -> None:
+        """Record that a call begins.
+
+        Args:
+            name: as the caller wrote it.
+            arguments: checked; None where they were refused.
+        Raises:
+            CallFailedError: `audit_unavailable`: it cannot be written, and the call is too dangerous to go on without.
+        """
+        ...
+
+    async def secured(self, call: Underway) -> None:
+        """Return when what was recorded is on the disk.
+
+        Raises:
+            CallFailedError: `audit_unavailable`.
+        """
+        ...
+
+    def ended(self, call: Underway, result: ToolResult) -> None:
+        """Record how it ended."""
+        ...

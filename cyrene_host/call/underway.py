@@ -1,0 +1,125 @@
+"""One call on its way, and the calls that it is nested in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cyrene_host.errors import CallFailedError
+from cyrene_sdk.errors import ErrorKind
+from cyrene_sdk.types import DangerLevel
+
+if TYPE_CHECKING:
+    from cyrene_host.call.context import CallContext
+    from cyrene_host.call.execution import Track
+    from cyrene_host.call.policy import Decision
+    from cyrene_host.call.tool import CallableTool
+
+__all__ = ["Caller", "Underway"]
+
+MOST_LEVELS = 4
+"""A call, one inside it, one inside that, and one more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A plugin that calls a tool through its host.
+
+    Args:
+        plugin: its entry name.
+        may_call: entry names: its own, and those of the plugins that it declares as dependencies.
+        call_id: the call that its code is serving; None outside one.
+    """
+
+    plugin: str
+    may_call: Collection[str]
+    call_id: str | None
+
+
+class Underway:
+    """One call on its way; `danger` and `decision` count the calls that it is nested in."""
+
+    __slots__ = (
+        *("acted", "attempts", "context", "danger", "deadline", "decision", "id", "is_approved"),
+        *("is_recorded", "notes", "outer", "started", "tool", "track"),
+    )
+
+    danger: DangerLevel
+    decision: Decision
+
+    def __init__(self, id_: str, context: CallContext, deadline_s: float | None, track: Track | None) -> None:
+        self.id = id_
+        self.context = context
+        self.track = track
+        self.started = time.monotonic()
+        self.deadline = None if deadline_s is None else self.started + deadline_s
+        self.attempts = 0
+        self.acted = False
+        self.is_approved = False
+        self.is_recorded = False
+        self.notes: list[str] = []
+        self.tool: CallableTool | None = None
+        self.outer: Underway | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the caller's deadline has passed."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    @property
+    def duration_ms(self) -> int:
+        """Milliseconds since it began."""
+        return int((time.monotonic() - self.started) * 1000)
+
+    @property
+    def has_place(self) -> bool:
+        """Whether a call that it is nested in holds a place in the same plugin, which then serves both."""
+        if self.outer is None:
+            return False
+        provider = self.tool.provider if self.tool is not None else None
+        return any(outer.tool is not None and outer.tool.provider is provider for outer in self._around())
+
+    def weigh(self, tool: CallableTool) -> None:
+        """Take the tool, and what it counts as by itself."""
+        self.tool = tool
+        self.danger, self.decision = tool.danger, tool.decision
+
+    def nest(self, caller: Caller, underway: Mapping[str, Underway]) -> None:
+        """Take the place inside the call that the caller's code is serving, and count as dangerous as that one.
+
+        Raises:
+            CallFailedError: `denied`: the plugin may not call this tool, or the calls are nested too deep.
+        """
+        tool = self.tool
+        assert tool is not None, "weigh() comes first"
+        self.outer = underway.get(caller.call_id) if caller.call_id is not None else None
+        if self.outer is not None and self.outer.danger.rank > tool.danger.rank:
+            self.danger = self.outer.danger
+            self.decision = tool.policy[self.danger]
+        chain = " → ".join(reversed([outer.tool.id for outer in self._around() if outer.tool is not None]))
+        where = f"call_tool, in {chain}" if chain else f"call_tool, in plugin '{caller.plugin}'"
+        if tool.provider.name not in caller.may_call:
+            raise CallFailedError(
+                ErrorKind.DENIED,
+                f"plugin '{caller.plugin}' may not call '{tool.id}': it does not declare '{tool.provider.name}'",
+                plugin=caller.plugin,
+                where=where,
+                mend=f"its author has to name '{tool.provider.name}' in the dependencies of its metadata",
+            )
+        levels = 1 + sum(1 for _ in self._around())
+        if levels > MOST_LEVELS:
+            raise CallFailedError(
+                ErrorKind.DENIED,
+                f"'{tool.id}' would be the call at depth {levels}: at most {MOST_LEVELS} are nested",
+                plugin=caller.plugin,
+                where=where,
+                mend="its author has to see that tools do not call each other in a circle",
+            )
+
+    def _around(self) -> Iterator[Underway]:
+        outer = self.outer
+        while outer is not None:
+            yield outer
+            outer = outer.outer

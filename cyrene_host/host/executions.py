@@ -1,0 +1,389 @@
+"""Calls that run long or wait for a person, for programs and surfaces."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Literal, Protocol
+
+from cyrene_host.call.context import CallContext
+from cyrene_host.call.execution import Held, Track
+from cyrene_host.call.failures import ended_early
+from cyrene_host.call.policy import ApprovalRequest
+from cyrene_host.call.results import failed
+from cyrene_host.call.underway import Caller
+from cyrene_host.errors import CallFailedError, HostStateError
+from cyrene_host.host.lookout import LOOK_S, Lookout
+from cyrene_host.host.records import Records
+from cyrene_host.host.running import Running
+from cyrene_host.record.approvals import Approval, canonical
+from cyrene_host.record.executions import Execution, ExecutionEvent, ExecutionState
+from cyrene_sdk.errors import CyreneError, ErrorKind
+from cyrene_sdk.types import ToolResult
+
+__all__ = ["Executions", "UnknownExecutionError", "interrupted"]
+
+APPROVAL_S = 300.0
+"""How long a call waits for a person."""
+
+
+class UnknownExecutionError(HostStateError):
+    """There is no such execution, or it belongs to somebody else."""
+
+
+class Run(Protocol):
+    """The pipeline's `call`."""
+
+    def __call__(
+        self,
+        name: str,
+        arguments: object,
+        *,
+        context: CallContext | None = None,
+        deadline_s: float | None = None,
+        caller: Caller | None = None,
+        track: Track | None = None,
+        is_approved: bool = False,
+    ) -> Awaitable[ToolResult]: ...
+
+
+class Executions:
+    """`host.executions`: start, list, read, follow and cancel.
+
+    Args:
+        records: where they are kept.
+        lookout: looks for what other processes want of those that run here.
+        shown: makes of a tool's name and arguments what is kept of them: tool id, plugin, arguments without secrets.
+    """
+
+    run: Run
+    """Set by the host: the pipeline needs this object, and this one the pipeline."""
+
+    def __init__(
+        self, records: Records, lookout: Lookout, *, shown: Callable[[str, object], tuple[str, str, Any]]
+    ) -> None:
+        self._records = records
+        self._lookout = lookout
+        self._shown = shown
+        self._running: dict[str, Running] = {}
+        lookout.add(self._look)
+
+    async def start(
+        self,
+        name: str,
+        arguments: object,
+        *,
+        context: CallContext,
+        deadline_s: float | None = None,
+        caller: Caller | None = None,
+    ) -> Execution:
+        """Begin a call of any tool and return its execution at once; see `Host.start_execution`."""
+        await self._claimed()
+        running = self._new(name, arguments, context)
+        await running.become("queued")
+        self._go(running, name, arguments, context=context, deadline_s=deadline_s, caller=caller)
+        return running.execution
+
+    async def call(
+        self,
+        tool_id: str,
+        arguments: object,
+        *,
+        context: CallContext,
+        deadline_s: float | None,
+        caller: Caller | None,
+    ) -> ToolResult:
+        """Run a tool that runs long and wait for its result; a caller who leaves does not end it."""
+        await self._claimed()
+        running = self._new(tool_id, arguments, context)
+        self._go(running, tool_id, arguments, context=context, deadline_s=deadline_s, caller=caller)
+        await running.ended.wait()
+        assert running.execution.result is not None, "one that has ended has a result"
+        return running.execution.result
+
+    async def hold(self, request: ApprovalRequest, context: CallContext, track: Track | None) -> Held:
+        """Keep a call until a person has decided."""
+        await self._claimed()
+        known = self._running.get(track.id) if track is not None else None
+        running = known or self._new(request.tool_id, request.arguments, context)
+        now = time.time()
+        approval = Approval(
+            id=f"apr_{secrets.token_hex(8)}",
+            execution_id=running.id,
+            tool_id=request.tool_id,
+            plugin=request.plugin,
+            description=request.description,
+            danger=request.danger,
+            arguments=canonical(request.arguments),
+            fingerprint=request.fingerprint,
+            principal=request.principal,
+            surface=request.surface,
+            created_at=now,
+            expires_at=now + APPROVAL_S,
+            user_id=request.user_id,
+            conversation_id=request.conversation_id,
+        )
+        # First the execution: an approval that belongs to none is nobody's.
+        await running.become("waiting", approval_id=approval.id)
+        await self._records.approvals.add(approval)
+        self._drop(running)
+        self._lookout.need()
+        return Held(running.id, approval.id, approval.expires_at)
+
+    async def resume(self, approval: Approval) -> Execution:
+        """Run a call that was approved; whoever asks for this has used the approval up."""
+        await self._claimed()
+        running = await self._taken_up(await self.get(approval.execution_id))
+        kept = running.execution
+        context = CallContext(
+            surface=kept.surface,  # type: ignore[arg-type]  # it was one of them when it was kept
+            principal=kept.principal,
+            conversation_id=kept.conversation_id,
+            user_id=kept.user_id,
+            parent_call_id=kept.parent_call_id,
+        )
+        await running.become("queued")
+        self._go(running, approval.tool_id, approval.arguments, context=context, is_approved=True)
+        return running.execution
+
+    async def settle(self, execution_id: str, error: CallFailedError) -> Execution:
+        """End one that waited for a person in vain."""
+        running = await self._taken_up(await self.get(execution_id))
+        result = _result(running.execution, error)
+        await running.end(_state_of(result), result)
+        self._drop(running)
+        return running.execution
+
+    async def list(
+        self, *, principal: str | None = None, states: Sequence[ExecutionState] = (), limit: int = 100
+    ) -> list[Execution]:
+        """Return the newest executions, newest first.
+
+        Args:
+            principal: only this one's; None for all.
+            states: only those in one of these states.
+            limit: how many at most.
+        """
+        await self._records.ready()
+        kept = await self._records.executions.list(principal=principal, states=states, limit=limit)
+        live = {found.id: found.execution for found in self._running.values()}
+        return [live.get(execution.id, execution) for execution in kept]
+
+    async def get(self, execution_id: str, *, principal: str | None = None) -> Execution:
+        """Return one.
+
+        Args:
+            principal: who asks; None for an operator, who may see all.
+        Raises:
+            UnknownExecutionError: there is none of this id, or it is not this principal's.
+        """
+        running = self._running.get(execution_id)
+        if running is not None:
+            execution: Execution | None = running.execution
+        else:
+            await self._records.ready()
+            execution = await self._records.executions.get(execution_id)
+        if execution is None or principal not in (None, execution.principal):
+            raise _unknown(execution_id)
+        return execution
+
+    async def wait(self, execution_id: str, *, principal: str | None = None) -> Execution:
+        """Return one when it has ended; one that waits for a person may take its 300 s.
+
+        Raises:
+            UnknownExecutionError: as `get`.
+        """
+        async with contextlib.aclosing(self.events(execution_id, principal=principal)) as events:
+            async for event in events:
+                if event.is_last:
+                    break
+        return await self.get(execution_id, principal=principal)
+
+    async def events(
+        self, execution_id: str, *, after: int = 0, principal: str | None = None
+    ) -> AsyncIterator[ExecutionEvent]:
+        """Yield what happened after the event with the number `after`, then what happens, to the end.
+
+        Raises:
+            UnknownExecutionError: as `get`.
+        """
+        await self.get(execution_id, principal=principal)
+        while True:
+            running = self._running.get(execution_id)
+            source = running.events(after) if running is not None and after >= running.first else None
+            if source is None:
+                source = _each(await self._records.executions.events(execution_id, after))
+            before = after
+            async with contextlib.aclosing(source):
+                async for event in source:
+                    after = event.seq
+                    yield event
+                    if event.is_last:
+                        return
+            if after == before and (await self.get(execution_id)).is_ended:
+                return  # its end could not be kept
+            if after == before:
+                await asyncio.sleep(LOOK_S)
+
+    async def cancel(self, execution_id: str, *, principal: str | None = None) -> Execution:
+        """Cancel one; return it as it is then. One that has ended stays as it is.
+
+        A running tool is told, and ended with its worker if it has not ended after `kill_grace_s`; `wait` returns
+        when it has.
+
+        Raises:
+            UnknownExecutionError: as `get`.
+        """
+        execution = await self.get(execution_id, principal=principal)
+        running = self._running.get(execution_id)
+        if execution.is_ended:
+            return execution
+        if execution.state == "waiting" and running is None:
+            return await self._withdraw(execution, by=principal)
+        if running is None:
+            await self._records.executions.ask_to_cancel(execution_id)
+            return execution
+        self._end(running, "cancelled")
+        return running.execution
+
+    async def close(self) -> None:
+        """End all that runs, as interrupted, and return when that is kept."""
+        tasks = [running.task for running in self._running.values() if running.task is not None]
+        for running in list(self._running.values()):
+            self._end(running, "interrupted")
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _claimed(self) -> None:
+        try:
+            await self._records.claim()
+        except CyreneError as error:
+            raise CallFailedError(
+                ErrorKind.PLUGIN_UNAVAILABLE, error.what, where=error.where, mend=error.mend, retryable=True
+            ) from error
+
+    def _new(self, name: str, arguments: object, context: CallContext) -> Running:
+        tool_id, plugin, shown = self._shown(name, arguments)
+        execution = Execution(
+            id=f"exe_{secrets.token_hex(8)}",
+            tool_id=tool_id,
+            plugin=plugin,
+            state="queued",
+            principal=context.principal,
+            surface=context.surface,
+            created_at=time.time(),
+            arguments=shown,
+            conversation_id=context.conversation_id,
+            user_id=context.user_id,
+            parent_call_id=context.parent_call_id,
+        )
+        running = Running(execution, self._records.executions)
+        running.shown = shown
+        self._running[running.id] = running
+        return running
+
+    async def _taken_up(self, kept: Execution) -> Running:
+        """Go on with one that was left to wait."""
+        seq = await self._records.executions.last_event(kept.id)
+        running = self._running[kept.id] = Running(kept, self._records.executions, seq=seq)
+        running.shown = self._shown(kept.tool_id, kept.arguments)[2]
+        return running
+
+    def _go(self, running: Running, name: str, arguments: object, **how: Any) -> None:
+        running.task = asyncio.get_running_loop().create_task(self._see_through(running, name, arguments, **how))
+        self._lookout.need()
+
+    async def _see_through(self, running: Running, name: str, arguments: object, **how: Any) -> None:
+        running.has_begun = True
+        if running.ending is not None:
+            result = _result(running.execution, ended_early(None, running.ending, acted=False))
+        else:
+            result = await self.run(name, arguments, track=running, **how)
+        if running.is_left:
+            return  # it waits for a person now
+        running.has_begun = False  # what follows is not to be cancelled
+        await running.end(_state_of(result), result)
+        self._drop(running)
+
+    def _drop(self, running: Running) -> None:
+        running.leave()
+        if self._running.get(running.id) is running:
+            del self._running[running.id]
+
+    def _end(self, running: Running, why: Literal["cancelled", "interrupted"]) -> None:
+        if running.ending is None:
+            running.ending = why
+            if running.task is not None and running.has_begun:
+                running.task.cancel()
+
+    async def _withdraw(self, execution: Execution, *, by: str | None) -> Execution:
+        """Cancel one that waits for a person, unless somebody decides at the same moment."""
+        why = "the execution was cancelled"
+        approval_id = execution.approval_id or ""
+        if not await self._records.approvals.decide(approval_id, "denied", at=time.time(), by=by, reason=why):
+            return await self.get(execution.id)
+        error = CallFailedError(
+            ErrorKind.CANCELLED,
+            f"the call of '{execution.tool_id}' was cancelled before anybody decided about it",
+            plugin=execution.plugin,
+            mend="start it again if it is still wanted",
+        )
+        return await self.settle(execution.id, error)
+
+    async def _look(self) -> bool:
+        """See to what other processes want to be cancelled."""
+        if self._running:
+            for execution_id in await self._records.executions.asked_to_cancel():
+                with contextlib.suppress(UnknownExecutionError):
+                    await self.cancel(execution_id)
+        return bool(self._running)
+
+
+async def _each(events: Sequence[ExecutionEvent]) -> AsyncIterator[ExecutionEvent]:
+    for event in events:
+        yield event
+
+
+def _state_of(result: ToolResult) -> ExecutionState:
+    if result.success:
+        return "completed"
+    if result.error_kind is ErrorKind.CANCELLED:
+        return "cancelled"
+    return "interrupted" if result.error_kind is ErrorKind.INTERRUPTED else "failed"
+
+
+def _result(execution: Execution, error: CallFailedError) -> ToolResult:
+    return failed(
+        error,
+        tool_name=execution.tool_id.rpartition(".")[2],
+        plugin=execution.plugin,
+        call_id=execution.call_id,
+        error_id="",
+        attempts=0,
+        duration_ms=0,
+        notes=[],
+    )
+
+
+def interrupted(execution: Execution) -> ToolResult:
+    """Return the result of one whose host ended before it did."""
+    error = CallFailedError(
+        ErrorKind.INTERRUPTED,
+        f"the execution of '{execution.tool_id}' was interrupted: its host ended before it did",
+        plugin=execution.plugin,
+        where=f"execution '{execution.id}'",
+        mend="start it again if it is still wanted: nothing is run twice by itself",
+        acted=True,
+    )
+    return _result(execution, error)
+
+
+def _unknown(execution_id: str) -> UnknownExecutionError:
+    return UnknownExecutionError(
+        f"there is no execution '{execution_id[:80]}'",
+        where="execution id",
+        mend="`cyrene executions list` shows those that there are",
+    )

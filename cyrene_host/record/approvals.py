@@ -1,0 +1,103 @@
+"""Calls that wait for a person's word, as they are kept: each is decided once, and used once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal
+
+from cyrene_host.record.store import Store
+
+__all__ = ["Approval", "ApprovalRecords", "ApprovalState", "canonical"]
+
+ApprovalState = Literal["pending", "approved", "denied", "expired"]
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """One call that waits, or waited, for a person's word. Times are seconds since the epoch.
+
+    `arguments` is the canonical JSON text of all arguments that will run. `fingerprint` is that of the tool's
+    definition when the person was asked. `used_at`: when the call was run, which happens once.
+    """
+
+    id: str
+    execution_id: str
+    tool_id: str
+    plugin: str
+    description: str
+    danger: str
+    arguments: str
+    fingerprint: str
+    principal: str
+    surface: str
+    created_at: float
+    expires_at: float
+    user_id: str | None = None
+    conversation_id: str | None = None
+    state: ApprovalState = "pending"
+    decided_at: float | None = None
+    decided_by: str | None = None
+    reason: str | None = None
+    used_at: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object that surfaces show, arguments included: a person has to see all of them."""
+        return {name: getattr(self, name) for name in Approval.__dataclass_fields__} | {"arguments": json.loads(self.arguments)}
+
+
+
+def canonical(arguments: Any) -> str:
+    """Return the one text that equal arguments have: what is shown, bound and run."""
+    return json.dumps(arguments, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+class ApprovalRecords:
+    """The approvals of one state directory in the database.
+
+    Args:
+        host: tells the state directory's id, in a thread.
+    """
+
+    def __init__(self, store: Store, *, host: Callable[[], str]) -> None:
+        self._store = store
+        self._host = host
+
+    async def add(self, approval: Approval) -> None:
+        """Keep a new one."""
+        await self._store.write(lambda connection: _rows().add(connection, approval))
+
+    async def get(self, approval_id: str) -> Approval | None:
+        """Return one.
+
+        Raises:
+            ValueError: the kept arguments are not those that a person was to be asked about.
+        """
+        return await self._store.read(lambda connection: _rows().get(connection, self._host(), approval_id))
+
+    async def list(self, *, states: Sequence[ApprovalState] = ("pending",), limit: int = 100) -> list[Approval]:
+        """Return the newest, newest first."""
+        return await self._store.read(lambda connection: _rows().newest(connection, self._host(), states, limit))
+
+    async def decide(
+        self, approval_id: str, state: ApprovalState, *, at: float, by: str | None, reason: str | None = None
+    ) -> bool:
+        """Decide one that is pending; of all who try, one is told True."""
+        return await self._store.write(lambda connection: _rows().decide(connection, approval_id, state, at, by, reason))
+
+    async def use(self, approval_id: str, *, at: float) -> bool:
+        """Use an approved one up; of all who try, one is told True."""
+        return await self._store.write(lambda connection: _rows().use(connection, approval_id, at))
+
+    async def open(self) -> list[Approval]:
+        """Return those that are pending, and those that were approved and not run yet."""
+        return await self._store.read(lambda connection: _rows().still_open(connection, self._host()))
+
+
+def _rows() -> ModuleType:
+    """The statements; with SQLAlchemy, so that only a thread of the store imports them."""
+    from cyrene_host.record import approval_rows
+
+    return approval_rows

@@ -1,0 +1,165 @@
+"""Executions as they are kept: a row each, and the events of its progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, Literal
+
+from cyrene_host.record.store import Store
+from cyrene_sdk.types import ToolResult
+
+__all__ = ["ENDED", "Execution", "ExecutionEvent", "ExecutionRecords", "ExecutionState"]
+
+ExecutionState = Literal["waiting", "queued", "running", "completed", "failed", "cancelled", "interrupted"]
+"""`waiting` for a person; `queued` for a place; `interrupted`: its host ended before it did."""
+ENDED: frozenset[ExecutionState] = frozenset({"completed", "failed", "cancelled", "interrupted"})
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A call that runs long or waits for a person. Times are seconds since the epoch, `progress` goes from 0.0 to 1.0.
+
+    `tool_id` is as the caller wrote it where no tool has that name. `arguments` are complete, secrets too: who shows
+    them asks first which are secret.
+    """
+
+    id: str
+    tool_id: str
+    plugin: str
+    state: ExecutionState
+    principal: str
+    surface: str
+    created_at: float
+    arguments: Any = None
+    conversation_id: str | None = None
+    user_id: str | None = None
+    parent_call_id: str | None = None
+    call_id: str = ""
+    progress: float = 0.0
+    message: str = ""
+    plugin_execution_id: str | None = None
+    approval_id: str | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    result: ToolResult | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing will happen to it any more."""
+        return self.state in ENDED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object that surfaces show: without the arguments, which may be secret."""
+        told = {name: getattr(self, name) for name in _SHOWN}
+        told["result"] = self.result.to_dict() if self.result is not None else None
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionEvent:
+    """One thing that happened to an execution; `seq` counts from 1 without a gap, the last has the result."""
+
+    seq: int
+    at: float
+    state: ExecutionState
+    progress: float = 0.0
+    message: str = ""
+    result: ToolResult | None = None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing follows."""
+        return self.state in ENDED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object that surfaces show."""
+        told = {name: getattr(self, name) for name in ("seq", "at", "state", "progress", "message")}
+        return told if self.result is None else {**told, "result": self.result.to_dict()}
+
+
+_SHOWN = [name for name in Execution.__dataclass_fields__ if name not in ("arguments", "result")]
+
+
+class ExecutionRecords:
+    """The executions of one state directory in the database.
+
+    Args:
+        host: tells the state directory's id, in a thread: other hosts may share the database.
+        instance: this host's own id among those on the state directory.
+        is_alive: whether a host with this id still runs.
+    """
+
+    def __init__(
+        self, store: Store, *, host: Callable[[], str], instance: str, is_alive: Callable[[str], bool]
+    ) -> None:
+        self._store = store
+        self._host = host
+        self._instance = instance
+        self._is_alive = is_alive
+
+    async def write(self, execution: Execution, events: Sequence[ExecutionEvent]) -> None:
+        """Keep an execution as it is now, as this host's, with what happened to it since the last time."""
+
+        def work(connection: Any) -> None:
+            owner = {"host": self._host(), "instance": self._instance}
+            _rows().write(connection, execution, events, owner)
+
+        await self._store.write(work)
+
+    async def get(self, execution_id: str) -> Execution | None:
+        """Return one."""
+        return await self._store.read(lambda connection: _rows().get(connection, self._host(), execution_id))
+
+    async def list(
+        self, *, principal: str | None = None, states: Sequence[str] = (), limit: int = 100
+    ) -> list[Execution]:
+        """Return the newest, newest first."""
+        return await self._store.read(
+            lambda connection: _rows().newest(connection, self._host(), principal, states, limit)
+        )
+
+    async def events(self, execution_id: str, after: int, limit: int = 1000) -> list[ExecutionEvent]:
+        """Return what happened after the event with the number `after`, in order."""
+        return await self._store.read(lambda connection: _rows().events(connection, execution_id, after, limit))
+
+    async def last_event(self, execution_id: str) -> int:
+        """Return the number of the newest event; 0 where there is none."""
+        return await self._store.read(lambda connection: _rows().last_event(connection, execution_id))
+
+    async def ask_to_cancel(self, execution_id: str) -> None:
+        """Leave word for the host that runs it."""
+        await self._store.write(lambda connection: _rows().ask_to_cancel(connection, execution_id))
+
+    async def asked_to_cancel(self) -> list[str]:
+        """Return which of this host's executions somebody wants to be cancelled."""
+        return await self._store.read(lambda connection: _rows().asked_to_cancel(connection, self._instance))
+
+    async def recover(self, interrupted: Callable[[Execution], ToolResult]) -> list[Execution]:
+        """Mark what was under way in hosts that are dead as interrupted, and return it.
+
+        Args:
+            interrupted: makes the result of one.
+        """
+        return await self._store.write(lambda connection: self._recover(connection, interrupted))
+
+    def _recover(self, connection: Any, interrupted: Callable[[Execution], ToolResult]) -> list[Execution]:
+        rows, ended = _rows(), []
+        for execution, owner in rows.under_way(connection, self._host()):
+            if owner["instance"] != self._instance and not self._is_alive(owner["instance"]):
+                now, result = time.time(), interrupted(execution)
+                last = replace(execution, state="interrupted", ended_at=now, result=result)
+                seq = rows.last_event(connection, execution.id) + 1
+                event = ExecutionEvent(seq, now, "interrupted", execution.progress, execution.message, result)
+                rows.write(connection, last, [event], owner)
+                ended.append(last)
+        return ended
+
+
+def _rows() -> ModuleType:
+    """The statements; with SQLAlchemy, so that only a thread of the store imports them."""
+    from cyrene_host.record import execution_rows
+
+    return execution_rows
