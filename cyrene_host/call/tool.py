@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,9 +24,9 @@ __all__ = ["CallableTool", "Provider", "ToolRuntime"]
 class ToolRuntime(Protocol):
     """Where the tool's code runs. Both methods contain whatever the code does."""
 
-    async def call(
+    def call(
         self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, validate: bool = True
-    ) -> Fields | Fault:
+    ) -> Coroutine[Any, Any, Fields | Fault]:
         """Run one attempt, at most `limit_s` seconds."""
         ...
 
