@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from cyrene_sdk._worker.gate import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_NODES, GateError, Json, checked
+from cyrene_sdk._worker.gate import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_NODES, GateError, Json, checked, flat_copy
 
 __all__ = ["ArgumentsRefused", "RefusalReason", "read_arguments", "read_json"]
 
@@ -56,7 +56,8 @@ def read_arguments(arguments: object) -> dict[str, Any]:
     Source: RFC 8259.
     """
     if type(arguments) is dict:
-        return _gated(arguments)
+        # Nearly all arguments are flat, and the way by `checked` takes half as long again.
+        return flat_copy(arguments) or _gated(arguments)
     if arguments is None:
         return {}
     if isinstance(arguments, (str, bytes, bytearray)):

@@ -16,8 +16,10 @@ __all__ = ["as_failure", "failed", "finished"]
 # But for `notes` and `images`, which are always set: pydantic takes 1 ms for a default that is made.
 _DEFAULTS: dict[str, Any] = {name: field.default for name, field in ToolResult.model_fields.items()}
 _FIELDS = set(_DEFAULTS)
-_set_fields_set, _set_extra, _set_private = (
-    vars(BaseModel)[slot].__set__ for slot in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+_new = object.__new__
+_set_values, _set_fields_set, _set_extra, _set_private = (
+    vars(BaseModel)[slot].__set__
+    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 )
 
 
@@ -33,7 +35,13 @@ def finished(
     values["duration_ms"] = duration_ms
     values["notes"] = notes + fields["notes"] if "notes" in fields else notes
     values["images"] = [Image(**image) for image in fields["images"]] if "images" in fields else []
-    return _trusted(values)
+    # The values were checked already: pydantic's own ways take 6 µs, this under 1.
+    result = _new(ToolResult)
+    _set_values(result, values)
+    _set_fields_set(result, _FIELDS)
+    _set_extra(result, None)
+    _set_private(result, None)
+    return result
 
 
 def as_failure(fields: Fields, tool_name: str, error_id: str, *, is_read_only: bool) -> Fields:
@@ -75,13 +83,3 @@ def failed(
         duration_ms=duration_ms,
         notes=notes,
     )
-
-
-def _trusted(values: dict[str, Any]) -> ToolResult:
-    """Make a ToolResult of values that were checked already; pydantic's own ways take 6 µs, this under 1."""
-    result = object.__new__(ToolResult)
-    object.__setattr__(result, "__dict__", values)
-    _set_fields_set(result, _FIELDS)
-    _set_extra(result, None)
-    _set_private(result, None)
-    return result

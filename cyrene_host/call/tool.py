@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,7 +25,7 @@ __all__ = ["CallableTool", "Provider", "ToolRuntime"]
 class ToolRuntime(Protocol):
     """Where the tool's code runs. Both methods contain whatever the code does."""
 
-    async def call(
+    def call(
         self,
         name: str,
         arguments: dict[str, Any],
@@ -33,7 +33,7 @@ class ToolRuntime(Protocol):
         limit_s: float,
         validate: bool = True,
         watch: Watch | None = None,
-    ) -> Fields | Fault:
+    ) -> Coroutine[Any, Any, Fields | Fault]:
         """Run one attempt, at most `limit_s` seconds; `watch` sees the progress of a tool that runs long."""
         ...
 

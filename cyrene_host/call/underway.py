@@ -68,7 +68,6 @@ class Underway:
         """Whether the caller's deadline has passed."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
-    @property
     def duration_ms(self) -> int:
         """Milliseconds since it began."""
         return int((time.monotonic() - self.started) * 1000)

@@ -143,7 +143,7 @@ class Host:
                 "the host is not open", where="Host.call", mend="call inside `async with Host.open(…) as host:`"
             )
         # A model's answer may hold anything in the place of a name.
-        return self._pipeline.call(str(name), arguments, context=context, deadline_s=deadline_s)
+        return self._pipeline.call(str(name), arguments, context, deadline_s)
 
     async def health(self) -> list[PluginReport]:
         """Ask all started plugins for their health, side by side, and report on every plugin."""

@@ -68,6 +68,7 @@ class Life:
     """One plugin from discovered to stopped; the provider behind its tools.
 
     Attributes:
+        name: the entry's name.
         runtime: where calls go; None unless it is started or degraded.
         error: what went wrong last.
         retry_at: when a restarting plugin is tried again, in seconds since the epoch.
@@ -83,6 +84,7 @@ class Life:
         surroundings: Surroundings,
     ) -> None:
         self.record = record
+        self.name = record.name
         self.limits = limits
         self.redactor = redactor
         self.admission = Admission(concurrency=limits.concurrency, queue_size=limits.queue_size)
@@ -102,11 +104,6 @@ class Life:
         marked = surroundings.marks.find(record) if record.state is PluginState.DISCOVERED else None
         if marked is not None:
             self.state, self.error = PluginState.FAILED, GivenUpError(record, marked)
-
-    @property
-    def name(self) -> str:
-        """The entry's name."""
-        return self.record.name
 
     @property
     def stage(self) -> str:

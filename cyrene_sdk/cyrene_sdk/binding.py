@@ -45,21 +45,21 @@ class Binder:
         self._required = frozenset(p.name for p in parameters if p.is_required)
         self.converts = not all(self._plain.values())
 
-    def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the keyword arguments.
+    def __call__(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the keyword arguments: those given themselves where none has to be converted.
 
         Raises:
             ArgumentError: one is missing, unknown or does not fit; `path` points to it.
         """
-        bound = dict(arguments)
+        converted = {}
         plain = self._plain
         for name, value in arguments.items():
-            if type(value) not in plain.get(name, _NONE_PLAIN):
-                bound[name] = self._converted(name, value)
-        if len(bound) < len(plain) and not self._required <= bound.keys():
-            missing = min(self._required - bound.keys())
+            if name not in plain or type(value) not in plain[name]:
+                converted[name] = self._converted(name, value)
+        if len(arguments) < len(plain) and not self._required <= arguments.keys():
+            missing = min(self._required - arguments.keys())
             raise ArgumentError(f"argument '{missing}' is missing", path=_pointer([missing]))
-        return bound
+        return {**arguments, **converted} if converted else arguments
 
     def _converted(self, name: str, value: Any) -> Any:
         adapter = self._adapters.get(name)

@@ -226,7 +226,8 @@ class FunctionTool:
             for name, kind in declaration.signature.injected.items()
             if kind is not Report
         }
-        self._arguments = self._bound_and_injected if self._injected else self._bind
+        # The method itself: to call the object takes twice as long.
+        self._arguments = self._bound_and_injected if self._injected else self._bind.__call__
         self.is_async = inspect.iscoroutinefunction(call)
 
     def definition(self) -> ToolDefinition:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,24 @@ async def test_another_thread_calls_through_the_host_s_loop_and_is_told_so(plugi
         "  mend:  from another thread: `asyncio.run_coroutine_threadsafe(host.call(…), loop)`, with the host's loop"
     )
     assert (handed_over.output, without_loop.output) == ("here", "here")
+
+
+def test_a_loop_that_goes_on_in_another_thread_takes_its_host_along(plugins_json: Write) -> None:
+    loop, opening = asyncio.new_event_loop(), Host.open(plugins_json([]))
+    host = loop.run_until_complete(opening.__aenter__())
+    host.tools.register(lambda: "here", name="say")
+
+    async def call() -> ToolResult:
+        return await host.call("say")
+
+    with ThreadPoolExecutor(1) as elsewhere:
+        answer = elsewhere.submit(lambda: loop.run_until_complete(call())).result(timeout=60)
+        with pytest.raises(HostStateError, match="opened in another event loop"):
+            asyncio.run(call())
+        elsewhere.submit(lambda: loop.run_until_complete(opening.__aexit__(None, None, None))).result(timeout=60)
+    loop.close()
+
+    assert answer.output == "here"
 
 
 async def test_options_beside_a_tool_are_refused_and_not_lost(plugins_json: Write) -> None:

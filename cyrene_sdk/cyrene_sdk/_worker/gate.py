@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-__all__ = ["GateError", "GateRule", "Json", "checked"]
+__all__ = ["GateError", "GateRule", "Json", "checked", "flat_copy"]
 
 Json: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
 """A plain JSON value: exact built-in types only, all the way down."""
@@ -67,7 +67,7 @@ def checked(
     Source: RFC 8259; RFC 6901 for `GateError.path`.
     """
     if type(value) is dict and max_bytes >= _FLAT_BYTES and max_nodes > _SMALL_ENTRIES:
-        flat = _flat_copy(value)
+        flat = flat_copy(value)
         if flat is not None:
             return flat
     try:
@@ -81,8 +81,11 @@ class _NotSmallError(Exception):
     """The value is not certainly good: the full pass decides, and knows where."""
 
 
-def _flat_copy(value: dict[Any, Any]) -> dict[str, Any] | None:
-    """The copy of a small object of short ASCII texts, integers and literals: no size to add up, no depth to watch."""
+def flat_copy(value: dict[Any, Any]) -> dict[str, Any] | None:
+    """Return what `checked` does of a small object of short ASCII texts, integers and literals; None of any other.
+
+    There is no size to add up and no depth to watch.
+    """
     if len(value) > _SMALL_ENTRIES:
         return None
     copy = value.copy()  # first: a thread of plugin code may change the original meanwhile

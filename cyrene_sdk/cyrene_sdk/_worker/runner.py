@@ -150,9 +150,9 @@ class Runner:
         if self._code is not None:
             forget_plugin(self._code)
 
-    async def call(
+    def call(
         self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, validate: bool = True
-    ) -> Fields | Fault:
+    ) -> Coroutine[Any, Any, Fields | Fault]:
         """Run one attempt of a tool: its `validate` (unless told not to), then its execution.
 
         Args:
@@ -161,12 +161,8 @@ class Runner:
         """
         live = self._tools.get(name)
         if live is None:
-            return self._unknown(name)
-        try:
-            answer = await self._calls.limited(self._execute(live, arguments, call, validate), limit_s)
-        except TimeoutError:
-            answer = LATE
-        return _outcome(answer, limit_s)
+            return _refused(self._unknown(name))
+        return self._calls.answered(self._execute(live, arguments, call, validate), limit_s, _outcome)
 
     def begin(
         self,
@@ -346,6 +342,10 @@ def _readable(definition: ToolDefinition) -> tuple[ToolDefinition, str]:
         told = ToolDefinition(name=name, complexity=definition.complexity)
         return told, f"its definition is refused: {sentence_of(refused)}"
     return definition, ""
+
+
+async def _refused(fault: Fault) -> Fault:
+    return fault
 
 
 def _outcome(answer: Any, limit_s: float) -> Fields | Fault:
