@@ -34,7 +34,10 @@ class ToolRuntime(Protocol):
         validate: bool = True,
         watch: Watch | None = None,
     ) -> Coroutine[Any, Any, Fields | Fault]:
-        """Run one attempt, at most `limit_s` seconds; `watch` sees the progress of a tool that runs long."""
+        """Run one attempt, at most `limit_s` seconds; `watch` follows that of a ComplexTool.
+
+        When the caller is cancelled, so is the attempt; a ComplexTool is told by its own `cancel` too.
+        """
         ...
 
     async def validate(self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float) -> Fault | None:
