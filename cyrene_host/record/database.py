@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +14,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from cyrene_host.record.failures import StoreError, file_error, store_error
+from cyrene_host.record.locks import locked
 from cyrene_host.record.tables import SCHEMA
 
 __all__ = ["Database"]
@@ -60,7 +59,7 @@ class Database:
         """
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with _locked(file.with_name(f"{file.name}.lock")):
+            with locked(file.with_name(f"{file.name}.lock"), _OPEN_S):
                 os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
                 database = cls(_sqlite_engine(file, writes=True), _sqlite_engine(file, writes=False), str(file), file)
                 database._upgrade()
@@ -232,27 +231,3 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Hold a file's lock: SQLite's own do not cover the change to WAL and the first tables."""
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        deadline = time.monotonic() + _OPEN_S
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() > deadline:
-                    raise StoreError(
-                        f"another process has been opening the database for {_OPEN_S:.0f} s",
-                        fault="locked",
-                        where=str(file),
-                        mend="end that process",
-                    ) from error
-                time.sleep(0.02)
-        yield
-    finally:
-        os.close(descriptor)

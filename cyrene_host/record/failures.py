@@ -111,6 +111,8 @@ _POSTGRES: dict[str, _Kind] = {
 
 def file_error(error: OSError, where: str) -> StoreError:
     """Return what an error says of the file that holds the database."""
+    if isinstance(error, TimeoutError):
+        return _told(_LOCKED, str(error), where)
     full = {errno.ENOSPC, errno.EDQUOT}
     not_writable = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR}
     kind = _FULL if error.errno in full else _SQLITE_READ_ONLY if error.errno in not_writable else _DISK

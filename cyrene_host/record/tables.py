@@ -13,16 +13,20 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Connection,
     Dialect,
     Double,
     Index,
     Integer,
     MetaData,
+    Row,
     Table,
     Text,
     TypeDecorator,
     UniqueConstraint,
+    func,
+    select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -31,6 +35,7 @@ __all__ = [
     "JsonText",
     "PlainText",
     "approvals",
+    "count",
     "definitions",
     "execution_events",
     "executions",
@@ -205,9 +210,15 @@ def put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     connection.execute(_insert(connection, table, row).on_conflict_do_update(index_elements=keys, set_=changes))
 
 
-def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
-    """Insert a row unless one with its primary key, or with the same of what is unique, is there; return whether."""
-    return connection.execute(_insert(connection, table, row).on_conflict_do_nothing()).rowcount == 1
+def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> Row[Any] | None:
+    """Insert a row and return its primary key; None where one with its key, or with what is unique, is there."""
+    insert = _insert(connection, table, row).on_conflict_do_nothing().returning(*table.primary_key)
+    return connection.execute(insert).one_or_none()
+
+
+def count(connection: Connection, table: Table, *which: ColumnElement[bool]) -> int:
+    """Return how many rows there are of which all of this holds."""
+    return int(connection.execute(select(func.count()).select_from(table).where(*which)).scalar_one())
 
 
 def _insert(connection: Connection, table: Table, row: Mapping[str, Any]) -> postgresql.Insert:
