@@ -146,9 +146,9 @@ def fitted(name: str, value: Any, max_bytes: int) -> dict[str, Any]:
 
 def _json(value: Any) -> bytes:
     try:
-        text = to_json(value)
+        text = to_json(value, inf_nan_mode="null")
     except (ValueError, TypeError):  # half a surrogate pair, or a value that is no JSON
-        text = to_json(_writable(value))
+        text = to_json(_writable(value), inf_nan_mode="null")
     if text.isascii() and b"\x7f" not in text:
         return text
     return _STEERING.sub(_escape, text.decode()).encode()

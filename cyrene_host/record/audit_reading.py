@@ -101,7 +101,8 @@ def export_records(
                 table.writerow(_row(record))
                 write(_taken(rows))
             written += record is not None
-    write(_taken(rows))  # the heads of a table without rows
+    if format == "csv" and not written:
+        write(_taken(rows))  # the heads alone
     return written
 
 

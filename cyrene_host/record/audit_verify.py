@@ -146,11 +146,9 @@ class _Chain:
 
     def begin_file(self, file: Path) -> None:
         number = number_of(file)
-        if number > self._file_number + 1:
-            names = f"file {self._file_number + 1}" if number == self._file_number + 2 else (
-                f"files {self._file_number + 1} to {number - 1}"
-            )  # fmt: skip
-            self._gap = names
+        first, last = self._file_number + 1, number - 1
+        if first <= last:
+            self._gap = f"file {first}" if first == last else f"files {first} to {last}"
         self._file_number = number
 
     def follow(self, line: _Line) -> None:
@@ -164,7 +162,7 @@ class _Chain:
                 )
             else:
                 self._suspect = line
-        elif self.fault.kind in ("missing", "file_missing", "start_missing"):
+        elif self.fault.kind in ("missing", "swapped", "file_missing", "start_missing"):
             self._look_for_moved(line)
         elif self.fault.kind == "rewritten":
             self._tell_which(line)
@@ -200,14 +198,19 @@ class _Chain:
         return _fault("missing", seq, line, f"{those} missing: {line.place} is record {found}")
 
     def _look_for_moved(self, line: _Line) -> None:
+        """What seemed missing stands elsewhere; or what stood in its place is a copy."""
         fault, suspect = self.fault, self._suspect
-        if line.record is None or fault is None or suspect is None or line.record["seq"] != fault.seq:
+        if fault is None or suspect is None or suspect.record is None or line.record is None:
             return
-        there = suspect.record["seq"] if suspect.record else 0
-        what = (
-            f"record {fault.seq} is in another place: it stands in {line.place}, and record {there} in {suspect.place}"
-        )
-        self.fault = _fault("swapped", fault.seq, line, what)
+        found, there = line.record["seq"], suspect.record["seq"]
+        if found == self._end.seq + 1:
+            what = (
+                f"record {found} is in another place: it stands in {line.place}, and record {there} in {suspect.place}"
+            )
+            self.fault = _fault("swapped", found, line, what)
+        elif found == there:
+            what = f"record {there} is there twice: in {suspect.place}, and in {line.place}"
+            self.fault = _fault("duplicate", there, suspect, what)
 
     def _tell_which(self, line: _Line) -> None:
         """The one of two records that fits its other neighbour was not written anew."""
