@@ -40,6 +40,11 @@ def application() -> typer.Typer:
     manifest.command("build")(_manifest_build)
     manifest.command("show")(_manifest_show)
     app.add_typer(manifest, name="manifest")
+    audit = typer.Typer(rich_markup_mode=None, invoke_without_command=True, callback=_audit)
+    audit.command("tail")(_audit_tail)
+    audit.command("verify")(_audit_verify)
+    audit.command("export")(_audit_export)
+    app.add_typer(audit, name="audit")
     for command in (_tools, _call, _health, _why, _new, _check, _doctor):
         app.command(command.__name__.removeprefix("_"))(command)
     return app
@@ -198,3 +203,46 @@ def _manifest_show(context: typer.Context, name: _Name) -> int:
     from cyrene_host.cli.manifest import show_manifest
 
     return show_manifest(context.obj, name)
+
+
+def _audit(context: typer.Context) -> int:
+    """Look at the log of all calls: who called what, who allowed it, how it ended."""
+    if context.invoked_subcommand is None:
+        context.obj.screen.answer(context.get_help())
+    return 0
+
+
+def _audit_tail(
+    context: typer.Context,
+    count: Annotated[int, typer.Option("-n", metavar="COUNT", min=1, help="How many.")] = 20,
+    tool: Annotated[str | None, typer.Option(metavar="ID", help="Only of this tool: plugin.tool.")] = None,
+    principal: Annotated[str | None, typer.Option(metavar="WHO", help="Only of this principal.")] = None,
+    kind: Annotated[str | None, typer.Option(metavar="KIND", help="Only of this kind, such as started.")] = None,
+) -> int:
+    """Show the last records."""
+    from cyrene_host.cli.audit import show_tail
+
+    return show_tail(context.obj, count, tool=tool, principal=principal, kind=kind)
+
+
+def _audit_verify(
+    context: typer.Context,
+    head: Annotated[str | None, typer.Option(metavar="HEAD", help="A head that was printed earlier.")] = None,
+) -> int:
+    """Check that no record was changed, removed, added or moved."""
+    from cyrene_host.cli.audit import verify_audit
+
+    return verify_audit(context.obj, head)
+
+
+def _audit_export(
+    context: typer.Context,
+    target: Annotated[str, typer.Argument(metavar="FILE", help="A new file; - writes to stdout.")] = "-",
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="From when on, such as 2026-11-30.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Until before when.")] = None,
+    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="jsonl or csv.")] = "jsonl",
+) -> int:
+    """Write all records into a file, or those of some time."""
+    from cyrene_host.cli.audit import export_audit
+
+    return export_audit(context.obj, target, since=since, until=until, form=form)
