@@ -1,4 +1,4 @@
-"""Which definition of a tool a person has accepted: one that changes afterwards is not used until it is accepted too."""
+"""Which definition of a tool a person has accepted: one that changes later is not used until it is accepted too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cyrene_host.catalog.whole_file import replace_whole
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import ToolDefinition
 
-__all__ = ["Accepted", "AcceptedError", "Acceptance", "ChangedDefinition", "fingerprint_of"]
+__all__ = ["Acceptance", "Accepted", "AcceptedError", "ChangedDefinition", "fingerprint_of"]
 
 SCHEME = 1
 """How fingerprints are made. Another number has the accepted definitions fingerprinted anew: nobody is asked again."""

@@ -54,6 +54,7 @@ class HostSettings(Table):
     store_url: str | None = Field(
         default=None, min_length=1, description="the database of executions and audit. Left out: SQLite in `state_dir`"
     )
+    audit: bool = Field(default=True, description="keep a record of every call in the audit")
 
 
 class HookSettings(Table):

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from cyrene_host.call.underway import Caller
 from cyrene_host.errors import HostStateError
-from cyrene_host.host.outlets import Asker, Messenger, OutgoingMessage, Question
+from cyrene_host.host.outlets import OutgoingMessage, Outlets, Question
 from cyrene_host.version import __version__
 from cyrene_sdk._worker.gate import checked
 from cyrene_sdk.context import CurrentCall, current_call
@@ -40,15 +40,14 @@ class Offer:
         call: calls a tool for a plugin.
         may_call: the entry names whose tools a plugin may call.
         notify: keeps a message for a user, from a plugin, until it is delivered.
-        messenger, asker: of the program that embeds the host; None where nobody can be reached.
+        outlets: the ways to a person.
     """
 
     storage: Callable[[str], Storage]
     call: CallFrom
     may_call: Callable[[str], frozenset[str]]
     notify: Callable[[str, str, str], Awaitable[object]]
-    messenger: Messenger | None
-    asker: Asker | None
+    outlets: Outlets
 
 
 class PluginAccess:
@@ -98,9 +97,9 @@ class PluginAccess:
         conversation = to or (call.conversation_id if call else None)
         if conversation is None:
             raise self._error("send_message", "this call belongs to no conversation", "name one: send_message(…, to=…)")
-        if self._offer.messenger is None:
+        if self._offer.outlets.messenger is None:
             raise self._error("send_message", "nobody here delivers messages", "open the host with a messenger")
-        await self._offer.messenger(
+        await self._offer.outlets.messenger(
             OutgoingMessage(
                 self._plugin,
                 self._text("send_message", conversation),
@@ -117,7 +116,7 @@ class PluginAccess:
 
     async def ask(self, question: str, schema: Mapping[str, Any] | None = None) -> Any:
         """Ask the user of the current call; None where nobody can answer."""
-        if self._offer.asker is None:
+        if self._offer.outlets.asker is None:
             return None
         call = _call()
         asked = Question(
@@ -128,7 +127,7 @@ class PluginAccess:
             call.user_id if call else None,
             call.execution_id if call else None,
         )
-        return checked(await self._offer.asker(asked))
+        return checked(await self._offer.outlets.asker(asked))
 
     def _text(self, method: str, text: object) -> str:
         """Return a text that can be kept and shown."""

@@ -44,7 +44,7 @@ class Approvals:
         *,
         find: Callable[[str], CallableTool],
         accept: Callable[[CallableTool, str], None],
-        changed: Callable[[], list[ChangedDefinition]],
+        changed: Callable[[], Sequence[ChangedDefinition]],
         decided: Callable[[Approval, str, str], None],
     ) -> None:
         self._records = records
@@ -56,7 +56,7 @@ class Approvals:
         self._decided = decided
         lookout.add(self._look)
 
-    async def list(self, *, states: Sequence[ApprovalState] = ("pending",), limit: int = 100) -> list[Approval]:
+    async def list(self, *, states: Sequence[ApprovalState] = ("pending",), limit: int = 100) -> Sequence[Approval]:
         """Return the newest, newest first.
 
         Args:
@@ -117,7 +117,7 @@ class Approvals:
         said = f": {reason}" if reason else ""
         return await self._executions.settle(approval.execution_id, _refusal(approval, f"a person refused it{said}"))
 
-    def changed(self) -> list[ChangedDefinition]:
+    def changed(self) -> Sequence[ChangedDefinition]:
         """Return the tools that nobody can call because their definition is not the accepted one."""
         return self._changed()
 
@@ -166,7 +166,7 @@ class Approvals:
             return await self._executions.resume(approval)
         return await self._executions.get(approval.execution_id)
 
-    async def expire(self) -> list[Approval]:
+    async def expire(self) -> Sequence[Approval]:
         """End those that waited too long, and return those that are still to be seen to."""
         await self._records.ready()
         now = time.time()

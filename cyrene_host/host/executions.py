@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol
 
 from cyrene_host.call.context import CallContext
@@ -159,7 +159,7 @@ class Executions:
 
     async def list(
         self, *, principal: str | None = None, states: Sequence[ExecutionState] = (), limit: int = 100
-    ) -> list[Execution]:
+    ) -> Sequence[Execution]:
         """Return the newest executions, newest first.
 
         Args:
@@ -204,7 +204,7 @@ class Executions:
 
     async def events(
         self, execution_id: str, *, after: int = 0, principal: str | None = None
-    ) -> AsyncIterator[ExecutionEvent]:
+    ) -> AsyncGenerator[ExecutionEvent, None]:
         """Yield what happened after the event with the number `after`, then what happens, to the end.
 
         Raises:
@@ -342,7 +342,7 @@ class Executions:
         return bool(self._running)
 
 
-async def _each(events: Sequence[ExecutionEvent]) -> AsyncIterator[ExecutionEvent]:
+async def _each(events: Sequence[ExecutionEvent]) -> AsyncGenerator[ExecutionEvent, None]:
     for event in events:
         yield event
 

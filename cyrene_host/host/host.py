@@ -18,22 +18,28 @@ from cyrene_host.call.context import CallContext
 from cyrene_host.call.hooks import Hooks
 from cyrene_host.call.pipeline import Pipeline
 from cyrene_host.call.policy import Approver
+from cyrene_host.catalog.accepted import Accepted
 from cyrene_host.catalog.catalog import CatalogPlugin
 from cyrene_host.catalog.secrets import Redactor
 from cyrene_host.catalog.state import PluginState
 from cyrene_host.catalog.vouched import Vouched
-from cyrene_host.errors import HostStateError
-from cyrene_host.host.api import PluginAccess
+from cyrene_host.errors import CallFailedError, HostStateError
+from cyrene_host.host.api import Offer, PluginAccess
 from cyrene_host.host.changes import Changes, Standing, changes, stands_for
+from cyrene_host.host.desk import Desk
 from cyrene_host.host.inventory import Inventory
+from cyrene_host.host.outlets import Asker, Messenger, Outlets
 from cyrene_host.host.plugins import Plugins
 from cyrene_host.host.registry import Registry
 from cyrene_host.host.tools import Tools
 from cyrene_host.host.views import PluginReport
+from cyrene_host.record.executions import Execution
+from cyrene_host.record.instances import HostKind
 from cyrene_host.runtimes.places import Places
 from cyrene_host.supervise.life import Life, Surroundings
 from cyrene_host.supervise.marks import FailureMarks
 from cyrene_host.supervise.supervisor import Supervisor
+from cyrene_sdk.errors import CyreneError, ErrorKind
 from cyrene_sdk.protocols import PluginConfig
 from cyrene_sdk.types import ToolResult
 
@@ -48,13 +54,17 @@ class Host:
     Attributes:
         plugins: list, get and explain plugins.
         tools: list, get, register and explain tools.
+        executions: list, read, follow and cancel calls that run long or wait for a person.
+        approvals: list and decide calls that wait for a person.
+        audit: the log of all calls: read, verify, export.
+        notifications: what plugins left for users.
     """
 
     _sleep = staticmethod(anyio.sleep)  # with the clock, the time between restarts: replaced in tests
     _clock = staticmethod(time.monotonic)
 
     def __init__(
-        self, read: Callable[[], Inventory], *, approver: Approver | None, start: Literal["all", "called"]
+        self, read: Callable[[], Inventory], *, outlets: Outlets, start: Literal["all", "called"], kind: HostKind
     ) -> None:
         if not logging.getLogger("cyrene").handlers:  # a program that sets up no log sees none
             logging.getLogger("cyrene").addHandler(logging.NullHandler())
@@ -73,12 +83,33 @@ class Host:
         self._standing = _standing(inventory)
         for record in inventory.catalog.plugins.values():
             self._take_in(record)
-        self._registry = Registry(inventory.settings, inventory.catalog, self._lives)
+        self._registry = Registry(
+            inventory.settings, inventory.catalog, self._lives, accepted=Accepted(inventory.state_dir).read
+        )
         self._vouch()
-        self._pipeline = Pipeline(self._registry, hooks=self._hooks, approver=approver)
+        desk = self._desk = Desk(inventory, self._registry, kind=kind)
+        self._pipeline = Pipeline(
+            self._registry,
+            hooks=self._hooks,
+            approver=outlets.approver,
+            desk=desk.executions,
+            recorder=desk.auditor,
+        )
+        desk.serve(self._pipeline)
+        self._offer = Offer(
+            storage=desk.records.storage,
+            call=self._pipeline.call_from,
+            may_call=lambda name: self._inventory.catalog.needed_by(name) | {name},
+            notify=desk.records.notifications.leave,
+            outlets=outlets,
+        )
         self._changing = anyio.Lock()  # one reload or restart at a time
         self.plugins = Plugins(self._lives, self._registry, switch=self._switch, restart=self._restart)
         self.tools = Tools(self._registry, self.plugins)
+        self.executions = desk.executions
+        self.approvals = desk.approvals
+        self.audit = desk.audit
+        self.notifications = desk.records.notifications
 
     @classmethod
     def open(
@@ -88,8 +119,11 @@ class Host:
         config: str | Path | None = None,
         overrides: Mapping[str, Any] | None = None,
         approver: Approver | None = None,
+        messenger: Messenger | None = None,
+        asker: Asker | None = None,
         start: Literal["all", "called"] = "all",
         only: str | None = None,
+        kind: HostKind | None = None,
     ) -> Opening:
         """Open a host; use it as `async with Host.open(…) as host:`.
 
@@ -97,13 +131,19 @@ class Host:
             plugins: plugins.json; None looks at `CYRENE_PLUGINS`, then in the current folder.
             config: cyrene.toml; None looks at `CYRENE_CONFIG`, then beside plugins.json.
             overrides: settings by dotted name, such as `danger.high`, above file and environment.
-            approver: asks a person where the danger policy says `confirm`; without one such calls are refused.
+            approver: asks a person where the danger policy says `confirm`; without one such calls wait in
+                `host.approvals`.
+            messenger: delivers what plugins send to conversations; without one they cannot.
+            asker: asks a person what a plugin wants to know; without one plugins are told None.
             start: `all` starts every plugin before the body runs, `called` each with its first call.
             only: describe no other plugin than this one and what it needs.
+            kind: `resident`, alone on its state directory, or `command`, beside others of its kind; left out, a
+                host that starts all is resident.
         Raises:
             PluginsFileError, SettingsError: a file that cannot be used, with all its faults.
             StartAbortedError: a plugin with `on_failure: abort` did not start.
             HostStateError: `start` is none of the two words, or a hook package that is enabled is not there.
+            StateInUseError: another host is at work on the state directory; its process id is told.
         """
         if start not in ("all", "called"):
             raise HostStateError(
@@ -112,7 +152,8 @@ class Host:
         read = functools.partial(
             Inventory.read, plugins, config=config, overrides=overrides, only=only, vouched=Vouched
         )
-        return Opening(read, approver=approver, start=start)
+        kind = kind or ("resident" if start == "all" else "command")
+        return Opening(read, outlets=Outlets(approver, messenger, asker), start=start, kind=kind)
 
     def call(
         self,
@@ -142,8 +183,34 @@ class Host:
             raise HostStateError(
                 "the host is not open", where="Host.call", mend="call inside `async with Host.open(…) as host:`"
             )
+        if context is not None and (context.idempotency_key or context.approval_id):
+            return self._call_again(str(name), arguments, context, deadline_s)
         # A model's answer may hold anything in the place of a name.
         return self._pipeline.call(str(name), arguments, context, deadline_s)
+
+    async def start_execution(
+        self,
+        name: str,
+        arguments: object = None,
+        *,
+        context: CallContext | None = None,
+        deadline_s: float | None = None,
+    ) -> Execution:
+        """Begin a call and return its execution at once; `host.executions` follows, reads and cancels it.
+
+        It goes on whatever becomes of the caller, and ends with the host at the latest. A call that cannot be made
+        is an execution that has failed, with the same error in its `result` that `call` would return.
+
+        Args:
+            name, arguments, context, deadline_s: as for `call`.
+        Raises:
+            HostStateError: the host is not open.
+            StateInUseError: another host is at work on the state directory.
+        """
+        self._check_open("start_execution")
+        return await self.executions.start(
+            str(name), arguments, context=context or CallContext(), deadline_s=deadline_s
+        )
 
     async def health(self) -> list[PluginReport]:
         """Ask all started plugins for their health, side by side, and report on every plugin."""
@@ -171,9 +238,12 @@ class Host:
         try:
             await self._supervisor.open()
             self._pipeline.belong()
+            if self._start == "all":
+                await self._desk.records.claim()
             self._is_open = True
             await anyio.to_thread.run_sync(self._places.clear)
             if self._start == "all":
+                self._supervisor.spawn(self._desk.take_up)
                 self._supervisor.watch(self._inventory.settings.limits.health_every_s)
                 await self._supervisor.start_all()
                 self._supervisor.demand()
@@ -183,11 +253,30 @@ class Host:
 
     async def _close(self) -> None:
         self._is_open = False
-        try:
-            await self._supervisor.close()
-        finally:
-            with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True):
+            await self._desk.end_all()
+            try:
+                await self._supervisor.close()
+            finally:
                 await self._places.close()
+                await self._desk.close()
+
+    async def _call_again(
+        self, name: str, arguments: object, context: CallContext, deadline_s: float | None
+    ) -> ToolResult:
+        return await self._desk.call_again(
+            name, arguments, context, lambda context: self._pipeline.call(name, arguments, context, deadline_s)
+        )
+
+    async def _activate(self, name: str) -> None:
+        """Start a plugin for a call."""
+        try:
+            await self._desk.records.claim()
+        except CyreneError as error:
+            raise CallFailedError(
+                ErrorKind.PLUGIN_UNAVAILABLE, error.what, where=error.where, mend=error.mend, retryable=True
+            ) from error
+        await self._supervisor.activate(name)
 
     async def _reload(self) -> Changes:
         """Do what `reload` says, one at a time."""
@@ -242,10 +331,10 @@ class Host:
             redactor=Redactor(standing.secrets) if standing.secrets else None,
             surroundings=Surroundings(
                 store=self._inventory.store,
-                api=lambda name: PluginAccess(name, self._inventory.state_dir / "data" / name),
+                api=lambda name: PluginAccess(name, self._inventory.state_dir / "data" / name, self._offer),
                 announce=self._hooks.plugin_state_changed,
                 redefined=self._redefined,
-                activate=self._supervisor.activate,
+                activate=self._activate,
                 spawn=self._supervisor.spawn,
                 marks=self._marks,
                 place=self._places.make,
@@ -273,10 +362,11 @@ class Opening:
     """A host that is about to open; `async with` opens and closes it."""
 
     def __init__(
-        self, read: Callable[[], Inventory], *, approver: Approver | None, start: Literal["all", "called"]
+        self, read: Callable[[], Inventory], *, outlets: Outlets, start: Literal["all", "called"], kind: HostKind
     ) -> None:
         self._read = read
-        self._approver = approver
+        self._outlets = outlets
+        self._kind: HostKind = kind
         self._start: Literal["all", "called"] = start
         self._host: Host | None = None
 
@@ -298,7 +388,7 @@ class Opening:
         await host._close()  # noqa: SLF001
 
     def _made(self) -> Host:
-        return Host(self._read, approver=self._approver, start=self._start)
+        return Host(self._read, outlets=self._outlets, start=self._start, kind=self._kind)
 
 
 def _standing(inventory: Inventory) -> dict[str, Standing]:

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cyrene_host.call.policy import Approver
 from cyrene_sdk.types import Image
 
-__all__ = ["Asker", "Messenger", "OutgoingMessage", "Question"]
+__all__ = ["Asker", "Messenger", "OutgoingMessage", "Outlets", "Question"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +40,12 @@ Messenger = Callable[[OutgoingMessage], Awaitable[None]]
 """Delivers a message to its conversation, or raises."""
 Asker = Callable[[Question], Awaitable[Any]]
 """Asks a person; None where nobody answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """The ways to a person that the embedding program has; None where it has none."""
+
+    approver: Approver | None = None
+    messenger: Messenger | None = None
+    asker: Asker | None = None

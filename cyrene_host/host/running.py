@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -84,14 +84,14 @@ class Running:
 
     async def end(self, state: ExecutionState, result: ToolResult) -> None:
         """Let it have ended; one that nobody has heard of is not kept."""
-        ending = {"result": result, "ended_at": time.time()}
+        now = time.time()
         if self._before + len(self._events):
-            await self.become(state, **ending)
+            await self.become(state, result=result, ended_at=now)
         else:
-            self.execution = replace(self.execution, state=state, **ending)
+            self.execution = replace(self.execution, state=state, result=result, ended_at=now)
         self.ended.set()
 
-    async def events(self, after: int) -> AsyncIterator[ExecutionEvent]:
+    async def events(self, after: int) -> AsyncGenerator[ExecutionEvent, None]:
         """Yield what happens after the event with the number `after`, to the end.
 
         It ends early for a reader who falls so far behind that events are only in the database, and when this
@@ -108,6 +108,16 @@ class Running:
             if after < self._before or self.is_left:
                 return
             await news.wait()
+
+    def leave(self) -> None:
+        """Tell those who follow it here to look elsewhere: it waits for a person, who may decide in another host."""
+        self.is_left = True
+        self._news.set()
+
+    @property
+    def first(self) -> int:
+        """The number before the first of the events in memory."""
+        return self._before
 
     def _tell_now(self) -> None:
         if self._timer is not None:
@@ -145,7 +155,6 @@ class Running:
             self.is_kept = False
         finally:
             self._keeping = None
-
 
     def _forget(self) -> None:
         """Leave to the database what happened long ago."""

@@ -21,7 +21,9 @@ __all__ = ["Standing", "Withheld", "policy_of", "standing_of"]
 class Withheld(CyreneError):
     """Why a tool is withheld: its entry switches it off, `[tools]` leaves it out, or it is not what was accepted."""
 
-    def __init__(self, cause: Literal["switched_off", "not_allowed", "definition_changed"], what: str, *, where: str, mend: str) -> None:
+    def __init__(
+        self, cause: Literal["switched_off", "not_allowed", "definition_changed"], what: str, *, where: str, mend: str
+    ) -> None:
         super().__init__(what, where=where, mend=mend)
         self.cause = cause
 

@@ -45,8 +45,9 @@ class Approval:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object that surfaces show, arguments included: a person has to see all of them."""
-        return {name: getattr(self, name) for name in Approval.__dataclass_fields__} | {"arguments": json.loads(self.arguments)}
-
+        return {name: getattr(self, name) for name in Approval.__dataclass_fields__} | {
+            "arguments": json.loads(self.arguments)
+        }
 
 
 def canonical(arguments: Any) -> str:
@@ -77,7 +78,7 @@ class ApprovalRecords:
         """
         return await self._store.read(lambda connection: _rows().get(connection, self._host(), approval_id))
 
-    async def list(self, *, states: Sequence[ApprovalState] = ("pending",), limit: int = 100) -> list[Approval]:
+    async def list(self, *, states: Sequence[ApprovalState] = ("pending",), limit: int = 100) -> Sequence[Approval]:
         """Return the newest, newest first."""
         return await self._store.read(lambda connection: _rows().newest(connection, self._host(), states, limit))
 
@@ -85,13 +86,15 @@ class ApprovalRecords:
         self, approval_id: str, state: ApprovalState, *, at: float, by: str | None, reason: str | None = None
     ) -> bool:
         """Decide one that is pending; of all who try, one is told True."""
-        return await self._store.write(lambda connection: _rows().decide(connection, approval_id, state, at, by, reason))
+        return await self._store.write(
+            lambda connection: _rows().decide(connection, approval_id, state, at, by, reason)
+        )
 
     async def use(self, approval_id: str, *, at: float) -> bool:
         """Use an approved one up; of all who try, one is told True."""
         return await self._store.write(lambda connection: _rows().use(connection, approval_id, at))
 
-    async def open(self) -> list[Approval]:
+    async def open(self) -> Sequence[Approval]:
         """Return those that are pending, and those that were approved and not run yet."""
         return await self._store.read(lambda connection: _rows().still_open(connection, self._host()))
 

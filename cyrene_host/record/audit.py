@@ -123,6 +123,18 @@ class Audit:
                 _log.info("the audit can be written again")
             return head
 
+    def sync(self) -> None:
+        """Return when the disk has all that was written here.
+
+        Raises:
+            AuditUnavailableError: it may be lost if the machine stops.
+        """
+        with self._threads:
+            try:
+                self._writer.sync()
+            except OSError as error:
+                raise self._unavailable(error) from error
+
     def append_or_count(self, kind: AuditKind, fields: Mapping[str, Any]) -> Head | None:
         """Write one record or, where that fails, count it: `lost`, and the next `recovered` record, tell how many.
 

@@ -67,6 +67,7 @@ def ended_fields(
     error_kind: str | None = None,
     error_id: str | None = None,
     effect: str | None = None,
+    refusal: str | None = None,
 ) -> dict[str, Any]:
     """Return the fields of `ended`; what is None is left out.
 
@@ -76,6 +77,7 @@ def ended_fields(
         error_id: what finds the failure in the log.
         effect: whether the tool may have acted, as its result says.
         duration_ms: of all attempts together.
+        refusal: of a call that was not let through: who or which rule said no.
     """
     fields = {
         "call_id": call_id,
@@ -85,6 +87,7 @@ def ended_fields(
         "error_kind": error_kind,
         "error_id": error_id,
         "effect": effect,
+        "refusal": refusal,
         "attempts": attempts,
         "duration_ms": round(duration_ms, 3),
     }

@@ -74,8 +74,17 @@ class AuditWriter:
         finally:
             self._lock.release()
         if durable:
-            os.fsync(self._descriptor)
+            self.sync()
         return self.head
+
+    def sync(self) -> None:
+        """Return when the disk has what was written.
+
+        Raises:
+            OSError: it may be lost if the machine stops.
+        """
+        if self._descriptor >= 0:
+            os.fsync(self._descriptor)
 
     def close(self) -> None:
         """Let the files go."""

@@ -11,9 +11,7 @@ from cyrene_host.record.executions import ENDED, Execution, ExecutionEvent
 from cyrene_host.record.tables import execution_events, executions, put
 from cyrene_sdk.types import ToolResult
 
-__all__ = [
-    *("ask_to_cancel", "asked_to_cancel", "events", "get", "last_event", "newest", "under_way", "write"),
-]
+__all__ = ["ask_to_cancel", "asked_to_cancel", "events", "get", "last_event", "newest", "under_way", "write"]
 
 _COLUMNS = [name for name in Execution.__dataclass_fields__ if name != "result"]
 

@@ -115,13 +115,13 @@ class ExecutionRecords:
 
     async def list(
         self, *, principal: str | None = None, states: Sequence[str] = (), limit: int = 100
-    ) -> list[Execution]:
+    ) -> Sequence[Execution]:
         """Return the newest, newest first."""
         return await self._store.read(
             lambda connection: _rows().newest(connection, self._host(), principal, states, limit)
         )
 
-    async def events(self, execution_id: str, after: int, limit: int = 1000) -> list[ExecutionEvent]:
+    async def events(self, execution_id: str, after: int, limit: int = 1000) -> Sequence[ExecutionEvent]:
         """Return what happened after the event with the number `after`, in order."""
         return await self._store.read(lambda connection: _rows().events(connection, execution_id, after, limit))
 
@@ -133,11 +133,11 @@ class ExecutionRecords:
         """Leave word for the host that runs it."""
         await self._store.write(lambda connection: _rows().ask_to_cancel(connection, execution_id))
 
-    async def asked_to_cancel(self) -> list[str]:
+    async def asked_to_cancel(self) -> Sequence[str]:
         """Return which of this host's executions somebody wants to be cancelled."""
         return await self._store.read(lambda connection: _rows().asked_to_cancel(connection, self._instance))
 
-    async def recover(self, interrupted: Callable[[Execution], ToolResult]) -> list[Execution]:
+    async def recover(self, interrupted: Callable[[Execution], ToolResult]) -> Sequence[Execution]:
         """Mark what was under way in hosts that are dead as interrupted, and return it.
 
         Args:
@@ -145,7 +145,7 @@ class ExecutionRecords:
         """
         return await self._store.write(lambda connection: self._recover(connection, interrupted))
 
-    def _recover(self, connection: Any, interrupted: Callable[[Execution], ToolResult]) -> list[Execution]:
+    def _recover(self, connection: Any, interrupted: Callable[[Execution], ToolResult]) -> Sequence[Execution]:
         rows, ended = _rows(), []
         for execution, owner in rows.under_way(connection, self._host()):
             if owner["instance"] != self._instance and not self._is_alive(owner["instance"]):

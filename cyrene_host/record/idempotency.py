@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 from cyrene_host.record.store import Store
 from cyrene_sdk.types import ToolResult

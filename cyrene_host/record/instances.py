@@ -108,8 +108,11 @@ class Instances:
         self._folder = state_dir / "hosts"
         self._lock = state_dir / "hosts.lock"
 
-    def claim(self, kind: HostKind) -> Instance:
+    def claim(self, kind: HostKind, instance: str) -> Instance:
         """Claim the state directory: a resident host for itself alone, commands beside one another.
+
+        Args:
+            instance: the id that rows of the database name as their owner's: 32 hexadecimal digits.
 
         Raises:
             StateInUseError: a host is alive beside which this one must not run.
@@ -121,7 +124,7 @@ class Instances:
                 for other in self._scan():
                     if "resident" in (kind, other.kind):
                         raise self._refusal(other)
-                return self._enter(kind)
+                return self._enter(kind, instance)
 
     def alive(self, instance: str) -> bool:
         """Whether the host with this instance id is alive.
@@ -174,8 +177,8 @@ class Instances:
                 living.append(other)
         return sorted(living, key=lambda host: host.started_at)
 
-    def _enter(self, kind: HostKind) -> Instance:
-        living = Living(uuid4().hex, os.getpid(), kind, time.time())
+    def _enter(self, kind: HostKind, instance: str) -> Instance:
+        living = Living(instance, os.getpid(), kind, time.time())
         file = self._folder / f"{living.id}.json"
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
