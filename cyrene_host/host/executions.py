@@ -126,9 +126,8 @@ class Executions:
             user_id=request.user_id,
             conversation_id=request.conversation_id,
         )
-        # First the execution: an approval that belongs to none is nobody's.
+        await self._records.approvals.add(approval)  # first: who sees that it waits will look for it
         await running.become("waiting", approval_id=approval.id)
-        await self._records.approvals.add(approval)
         self._drop(running)
         self._lookout.need()
         return Held(running.id, approval.id, approval.expires_at)
@@ -287,6 +286,9 @@ class Executions:
 
     async def _taken_up(self, kept: Execution) -> Running:
         """Go on with one that was left to wait."""
+        before = self._running.get(kept.id)
+        if before is not None:
+            await before.left.wait()
         seq = await self._records.executions.last_event(kept.id)
         running = self._running[kept.id] = Running(kept, self._records.executions, seq=seq)
         running.shown = self._shown(kept.tool_id, kept.arguments)[2]
@@ -302,7 +304,7 @@ class Executions:
             result = _result(running.execution, ended_early(None, running.ending, acted=False))
         else:
             result = await self.run(name, arguments, track=running, **how)
-        if running.is_left:
+        if running.left.is_set():
             return  # it waits for a person now
         running.has_begun = False  # what follows is not to be cancelled
         await running.end(_state_of(result), result)
@@ -314,7 +316,8 @@ class Executions:
             del self._running[running.id]
 
     def _end(self, running: Running, why: Literal["cancelled", "interrupted"]) -> None:
-        if running.ending is None:
+        is_held = running.execution.state == "waiting" and running.execution.approval_id is not None
+        if running.ending is None and not is_held:
             running.ending = why
             if running.task is not None and running.has_begun:
                 running.task.cancel()

@@ -32,6 +32,7 @@ class Running:
         execution: as it is now.
         ending: why its task is cancelled, once it is.
         ended: set when it has ended, and that is kept.
+        left: set when this object has nothing more to tell.
     """
 
     def __init__(self, execution: Execution, records: ExecutionRecords, *, seq: int = 0) -> None:
@@ -50,7 +51,7 @@ class Running:
         self._timer: asyncio.TimerHandle | None = None
         self._told_at = -math.inf
         self._news = asyncio.Event()
-        self.is_left = False
+        self.left = asyncio.Event()
         self.has_begun = False  # whether its task can be cancelled
         self.is_kept = True
 
@@ -105,13 +106,13 @@ class Running:
                 yield event
                 if event.is_last:
                     return
-            if after < self._before or self.is_left:
+            if after < self._before or self.left.is_set():
                 return
             await news.wait()
 
     def leave(self) -> None:
         """Tell those who follow it here to look elsewhere: it waits for a person, who may decide in another host."""
-        self.is_left = True
+        self.left.set()
         self._news.set()
 
     @property

@@ -98,7 +98,7 @@ executions = Table(
     Column("state", PlainText, nullable=False),
     Column("progress", Double, nullable=False, default=0.0),
     Column("message", PlainText, nullable=False, default=""),
-    Column("arguments", JsonText, nullable=False),
+    Column("arguments", JsonText),
     Column("plugin_execution_id", PlainText),
     Column("cancel_requested", Boolean, nullable=False, default=False),
     Column("approval_id", PlainText),

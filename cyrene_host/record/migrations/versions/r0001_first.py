@@ -31,7 +31,7 @@ def upgrade() -> None:
         sa.Column("state", sa.Text, nullable=False),
         sa.Column("progress", sa.Double, nullable=False),
         sa.Column("message", sa.Text, nullable=False),
-        sa.Column("arguments", sa.Text, nullable=False),
+        sa.Column("arguments", sa.Text),
         sa.Column("plugin_execution_id", sa.Text),
         sa.Column("cancel_requested", sa.Boolean, nullable=False),
         sa.Column("approval_id", sa.Text),
