@@ -287,8 +287,10 @@ class _Facts:
 
     def _unproven(self) -> list[str]:
         last = self._last.seq if self._last else 0
+        elsewhere = "only a head that was printed earlier, and kept elsewhere, shows that (--head)"
+        if self._given is None and self._last is None:
+            return [f"whether there were any: {elsewhere}"]
         if self._given is None:
-            elsewhere = "only a head that was printed earlier, and kept elsewhere, shows that (--head)"
             return [
                 f"whether more records came after record {last} and were cut off",
                 f"whether the whole log was written anew: {elsewhere}",
