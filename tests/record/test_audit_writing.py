@@ -436,6 +436,8 @@ def test_hostile_text_stays_on_its_line_and_steers_nothing(folder: Path, open_au
     assert record["fields"]["tool"] == text.replace("\ud800", "\ufffd")
     assert record["fields"]["\ufffd"] == {"1": ["b'raw'", None]}
     assert record["instance"] == "\ufffd" + "i" * 63
+    audit.append("started", {"tool": "\x7f"})
+    assert rb"\u007f" in lines_of(folder)[1]
     assert audit.verify().is_sound
 
 
