@@ -160,6 +160,8 @@ def _told(found: Verification) -> Iterator[str]:
     if found.fault is not None:
         yield f"not sound: {found.fault.what}"
         yield f"read: {_counted(found.records, 'record')} in {_counted(found.files, 'file')}"
+    elif found.head is None:
+        yield "sound: there are no records"
     else:
         yield f"sound: {_counted(found.records, 'record')} in {_counted(found.files, 'file')}, each fits the one before"
     if found.head is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -53,7 +54,8 @@ class AuditReadError(CyreneError):
 class Audit:
     """The audit in one folder; several processes may have it open.
 
-    Nothing is read, made or opened before it is used. A failure to write passes with its cause: each call tries again.
+    Threads may share it, too. Nothing is read, made or opened before it is used. A failure to write passes with its
+    cause: each call tries again.
 
     Args:
         folder: `<state_dir>/audit`; made when needed, for its owner alone.
@@ -113,15 +115,18 @@ class Audit:
         Raises:
             AuditUnavailableError: it could not be written.
         """
-        with self._threads:
-            try:
-                head = self._writer.write(kind, fields, durable=durable)
-            except OSError as error:
-                raise self._unavailable(error) from error
-            if self.trouble is not None:
-                self.trouble = None
-                _log.info("the audit can be written again")
-            return head
+        try:
+            with self._threads:
+                head = self._writer.write(kind, fields)
+                same_file = self._writer.same_file() if durable else None
+            if same_file is not None:  # other threads write meanwhile: the disk takes milliseconds
+                _sync(same_file)
+        except OSError as error:
+            raise self._unavailable(error) from error
+        if self.trouble is not None:
+            self.trouble = None
+            _log.info("the audit can be written again")
+        return head
 
     def sync(self) -> None:
         """Return when the disk has all that was written here.
@@ -129,11 +134,12 @@ class Audit:
         Raises:
             AuditUnavailableError: it may be lost if the machine stops.
         """
-        with self._threads:
-            try:
-                self._writer.sync()
-            except OSError as error:
-                raise self._unavailable(error) from error
+        try:
+            with self._threads:
+                same_file = self._writer.same_file()
+            _sync(same_file)
+        except OSError as error:
+            raise self._unavailable(error) from error
 
     def append_or_count(self, kind: AuditKind, fields: Mapping[str, Any]) -> Head | None:
         """Write one record or, where that fails, count it: `lost`, and the next `recovered` record, tell how many.
@@ -157,6 +163,8 @@ class Audit:
         """
         written = self._writer.written
         head = self.append_or_count("closed", {"records": written}) if written or self.lost else None
+        if self.lost:
+            _log.error("%d records of the audit were never written", self.lost)
         with self._threads:
             self._writer.close()
         return head
@@ -226,6 +234,13 @@ class Audit:
             where=str(error.filename or self.folder),
             mend="use the user that runs the host",
         )
+
+
+def _sync(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _reason(error: OSError) -> str:

@@ -34,7 +34,7 @@ ENVELOPE_BYTES = 1024
 MAX_FIELDS_BYTES = 65_536 - ENVELOPE_BYTES
 LONG_FIELD_BYTES = 1024
 CUT_START_BYTES = 512
-MAX_INSTANCE_CHARS = 80
+MAX_INSTANCE_CHARS = 64
 
 _CRC_CHARS = len(',"crc":"01234567"}')
 # No control characters to JSON, yet they steer a terminal or are not seen: DEL, C1, bidi marks, separators, tags.
@@ -99,7 +99,7 @@ def make_line(after: Head, *, at: str, instance: bytes, kind: str, fields: bytes
 
 
 def instance_json(instance: str) -> bytes:
-    """Return the JSON text of a process's name, cut to 80 characters."""
+    """Return the JSON text of a process's name, cut to 64 characters."""
     return _json(instance[:MAX_INSTANCE_CHARS])
 
 

@@ -254,20 +254,23 @@ class _Facts:
         self._records += 1
         kind, fields = record["kind"], record["fields"]
         if kind == "started":
-            self._open[str(fields.get("call_id"))] = seq
+            self._open[str(fields.get("call_id", ""))] = seq
         elif kind == "ended":
-            self._open.pop(str(fields.get("call_id")), None)
+            self._open.pop(str(fields.get("call_id", "")), None)
         elif kind == "recovered":
             lost = fields.get("lost")
             self._lost += lost if isinstance(lost, int) else 0
             self._torn += "torn_bytes" in fields
 
     def told(self, fault: Fault | None, files: int) -> Verification:
+        beheaded = self._head_fault()
+        if fault is not None and beheaded is not None:
+            fault = replace(fault, what=f"{fault.what}; the record whose head was given is not there either")
         return Verification(
             records=self._records,
             files=files,
             head=self._last,
-            fault=fault or self._head_fault(),
+            fault=fault or beheaded,
             open_calls=self._open,
             lost=self._lost,
             torn=self._torn,
@@ -287,8 +290,10 @@ class _Facts:
 
     def _unproven(self) -> list[str]:
         last = self._last.seq if self._last else 0
+        elsewhere = "only a head that was printed earlier, and kept elsewhere, shows that (--head)"
+        if self._given is None and self._last is None:
+            return [f"whether there were any: {elsewhere}"]
         if self._given is None:
-            elsewhere = "only a head that was printed earlier, and kept elsewhere, shows that (--head)"
             return [
                 f"whether more records came after record {last} and were cut off",
                 f"whether the whole log was written anew: {elsewhere}",

@@ -52,19 +52,17 @@ class AuditWriter:
         self.written = 0
         self.lost = 0
 
-    def write(self, kind: str, fields: Mapping[str, Any], *, durable: bool) -> Head:
+    def write(self, kind: str, fields: Mapping[str, Any]) -> Head:
         """Append one record, and before it a `recovered` one where something was torn or lost.
 
-        Args:
-            durable: return only when the disk has it.
         Raises:
-            OSError: it could not be written; or, durable, may be lost if the machine stops.
+            OSError: it could not be written.
         """
         text = fields_json(fields)
         if self._place is None and not self.written:
             self._make_folder()
-        self._lock.take()
         try:
+            self._lock.take()
             self._catch_up()
             if self._torn or self.lost:
                 self._put("recovered", fields_json({**self._torn, "lost": self.lost}))
@@ -73,18 +71,15 @@ class AuditWriter:
             self.written += 1
         finally:
             self._lock.release()
-        if durable:
-            self.sync()
         return self.head
 
-    def sync(self) -> None:
-        """Return when the disk has what was written.
+    def same_file(self) -> int:
+        """Return a descriptor of the file that was written last, for the caller to sync and close.
 
         Raises:
-            OSError: it may be lost if the machine stops.
+            OSError: there are too many open.
         """
-        if self._descriptor >= 0:
-            os.fsync(self._descriptor)
+        return os.dup(self._descriptor)
 
     def close(self) -> None:
         """Let the files go."""
@@ -92,7 +87,9 @@ class AuditWriter:
         self._lock.close()
 
     def _make_folder(self) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._folder.is_dir():
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _keep_name(self._folder.parent)
         found = self._folder.stat()
         if found.st_mode & 0o077 and found.st_uid == os.geteuid():
             self._folder.chmod(0o700)

@@ -258,6 +258,13 @@ def test_the_last_file_is_missed_only_with_a_head() -> None:
     assert fault_of(verified([], HEADS[-1])) == ("head_missing", len(HEADS))
 
 
+def test_a_fault_and_a_head_that_is_not_there_are_both_told() -> None:
+    found = verified([FILES[0][1:]], HEADS[-1])
+    assert fault_of(found) == ("missing", 1)
+    assert found.fault is not None
+    assert found.fault.what.endswith("; the record whose head was given is not there either")
+
+
 @pytest.mark.parametrize("as_printed", [True, False])
 def test_a_head_that_fits_tells_how_many_came_after_it(as_printed: bool) -> None:
     head = HEADS[4] if as_printed else HEADS[4].partition(":")[2]

@@ -14,7 +14,9 @@ import stat
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +106,7 @@ def test_a_full_file_is_followed_by_the_next_and_the_chain_goes_on(
     assert open_audit().verify().is_sound
 
 
-def test_whoever_ends_between_two_files_is_followed_by_one_that_begins_the_next(
-    folder: Path, open_audit: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_ends_between_two_files_is_followed_by_one_that_begins_the_next(folder: Path, open_audit: Open) -> None:
     audit = open_audit(max_file_bytes=2000)
     while not (folder / file_name(2)).exists():
         audit.append("plugin", {})
@@ -114,6 +114,7 @@ def test_whoever_ends_between_two_files_is_followed_by_one_that_begins_the_next(
     other = open_audit(max_file_bytes=2000)
     other.append("opened", {})
     assert json.loads((folder / file_name(2)).read_bytes())["kind"] == "opened"
+    assert [record["kind"] for record in records_of(folder)].count("rotated") == 1
     assert other.verify().is_sound
 
 
@@ -339,7 +340,9 @@ def test_trouble_is_logged_once_and_its_end_too(
     assert records_of(folder)[0]["fields"] == {"lost": 5}
 
 
-def test_a_folder_that_is_gone_is_told_and_the_chain_goes_on_in_a_new_one(folder: Path, open_audit: Open) -> None:
+def test_a_folder_that_is_gone_is_told_and_the_chain_goes_on_in_a_new_one(
+    folder: Path, open_audit: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     audit = open_audit()
     for _ in range(3):
         audit.append("plugin", {})
@@ -357,6 +360,11 @@ def test_a_folder_that_is_gone_is_told_and_the_chain_goes_on_in_a_new_one(folder
     other = open_audit()
     other.append("plugin", {})
     audit.append("plugin", {})
+    monkeypatch.setattr(audit_files, "LOCK_WAIT_S", 0.05)
+    with (folder / "lock").open("rb") as lock:  # the new folder's lock counts
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(AuditUnavailableError, match="held its lock"):
+            audit.append("plugin", {})
     found = audit.verify()
     assert found.fault is not None
     assert (found.fault.kind, found.fault.seq, found.records) == ("missing", 1, 4)
@@ -427,7 +435,9 @@ def test_hostile_text_stays_on_its_line_and_steers_nothing(folder: Path, open_au
     record = json.loads(line)
     assert record["fields"]["tool"] == text.replace("\ud800", "\ufffd")
     assert record["fields"]["\ufffd"] == {"1": ["b'raw'", None]}
-    assert record["instance"] == "\ufffd" + "i" * 79
+    assert record["instance"] == "\ufffd" + "i" * 63
+    audit.append("started", {"tool": "\x7f"})
+    assert rb"\u007f" in lines_of(folder)[1]
     assert audit.verify().is_sound
 
 
@@ -476,12 +486,60 @@ def test_the_records_of_a_call_leave_out_what_is_not_known_and_cut_long_argument
     }  # fmt: skip
 
 
-def test_what_must_be_on_disk_is_synced_before_the_answer(open_audit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_must_be_on_disk_is_synced_before_the_answer_and_others_write_meanwhile(
+    open_audit: Open, monkeypatch: pytest.MonkeyPatch, slow: Callable[[float], float]
+) -> None:
     audit = open_audit()
     audit.append("opened", {})
-    synced: list[int] = []
-    monkeypatch.setattr(os, "fsync", synced.append)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(_: int) -> None:
+        begun.set()
+        assert go_on.wait(slow(10))
+
+    monkeypatch.setattr(os, "fsync", wait)
     audit.append("started", {})
-    assert synced == []
-    audit.append("started", {}, durable=True)
-    assert len(synced) == 1
+    assert not begun.is_set()
+    with ThreadPoolExecutor(1) as pool:
+        durable = pool.submit(audit.append, "started", {}, durable=True)
+        assert begun.wait(slow(10))
+        assert not durable.done()
+        assert audit.append("ended", {}).seq == 4
+        go_on.set()
+        assert durable.result(slow(10)).seq == 3
+
+
+def test_a_disk_that_does_not_keep_what_must_be_kept_is_told(open_audit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    audit = open_audit()
+    audit.append("opened", {})
+    descriptors = len([*Path("/dev/fd").iterdir()])
+
+    def fail(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(AuditUnavailableError, match="input/output error"):
+        audit.append("started", {}, durable=True)
+    assert len([*Path("/dev/fd").iterdir()]) == descriptors
+    audit.append("ended", {})
+    assert audit.verify().is_sound
+
+
+def test_threads_that_share_an_audit_write_one_sound_chain(open_audit: Open) -> None:
+    audit = open_audit(max_file_bytes=20_000)
+    with ThreadPoolExecutor(4) as pool:
+        heads = [*pool.map(lambda number: audit.append("plugin", {"number": number}), range(400))]
+    assert len({head.seq for head in heads}) == 400
+    found = audit.verify()
+    assert (found.fault, found.files > 2) == (None, True)
+
+
+def test_records_that_could_never_be_written_are_told_at_the_end(
+    folder: Path, open_audit: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder.parent.mkdir()
+    folder.write_text("in the way")
+    audit = open_audit()
+    audit.append_or_count("plugin", {})
+    assert audit.close() is None
+    assert caplog.messages[-1] == "2 records of the audit were never written"
