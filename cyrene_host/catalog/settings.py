@@ -52,7 +52,10 @@ class HostSettings(Table):
         "Left out: the platform's user state folder",
     )
     store_url: str | None = Field(
-        default=None, min_length=1, description="the database of executions and audit. Left out: SQLite in `state_dir`"
+        default=None,
+        min_length=1,
+        description="the PostgreSQL database of executions, approvals and what plugins keep, "
+        "`postgresql://user@server/database`; it needs `cyrene-host[postgres]`. Left out: SQLite in `state_dir`",
     )
     audit: bool = Field(default=True, description="keep a record of every call in the audit")
 

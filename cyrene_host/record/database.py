@@ -49,6 +49,7 @@ class Database:
         self._where = where
         self._file = file
         self._identity = _identity(file)
+        self._is_closed = False
 
     @classmethod
     def sqlite(cls, file: Path) -> Database:
@@ -62,10 +63,9 @@ class Database:
             with locked(file.with_name(f"{file.name}.lock"), _OPEN_S):
                 os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
                 database = cls(_sqlite_engine(file, writes=True), _sqlite_engine(file, writes=False), str(file), file)
-                database._upgrade()
+                return database.upgraded()
         except OSError as error:
             raise file_error(error, str(file)) from error
-        return database
 
     @classmethod
     def postgres(cls, address: str) -> Database:
@@ -75,7 +75,7 @@ class Database:
             StoreError: it cannot be used.
         """
         url = _postgres_url(address)
-        where = url.set(drivername="postgresql", password=None, query={}).render_as_string()
+        where = str(URL.create("postgresql", url.username, None, url.host, url.port, url.database))
         try:
             writer = create_engine(
                 url, pool_size=READERS + 1, max_overflow=0, pool_pre_ping=True, connect_args=_POSTGRES_ARGUMENTS
@@ -88,9 +88,7 @@ class Database:
                 mend='pip install "cyrene-host[postgres]"',
             ) from error
         event.listen(writer, "connect", _set_up_postgres)
-        database = cls(writer, writer.execution_options(postgresql_readonly=True), where)
-        database._upgrade()
-        return database
+        return cls(writer, writer.execution_options(postgresql_readonly=True), where).upgraded()
 
     @property
     def is_there(self) -> bool:
@@ -104,7 +102,7 @@ class Database:
         Raises:
             StoreError: the database cannot be used; nothing is written unless it says `maybe_written`.
         """
-        with self._told(), self._writer.connect() as connection, connection.begin() as transaction:
+        with self._connected(self._writer) as connection, connection.begin() as transaction:
             yield connection
             with self._told(committing=True):
                 transaction.commit()
@@ -116,7 +114,7 @@ class Database:
         Raises:
             StoreError: the database cannot be used.
         """
-        with self._told(), self._reader.connect() as connection, connection.begin():
+        with self._connected(self._reader) as connection, connection.begin():
             yield connection
 
     def failure(self, error: Exception) -> StoreError | None:
@@ -126,9 +124,19 @@ class Database:
         return store_error(error, self._where) if isinstance(error, DBAPIError) else None
 
     def close(self) -> None:
-        """Close all connections that are not in use."""
+        """Close all connections; those in use, as soon as they are no more."""
+        self._is_closed = True
         self._writer.dispose()
         self._reader.dispose()
+
+    @contextmanager
+    def _connected(self, engine: Engine) -> Iterator[Connection]:
+        with self._told(), engine.connect() as connection:
+            try:
+                yield connection
+            finally:
+                if self._is_closed and not connection.invalidated:
+                    connection.detach()  # from a pool that nobody closes again
 
     @contextmanager
     def _told(self, *, committing: bool = False) -> Iterator[None]:
@@ -140,17 +148,29 @@ class Database:
                 raise
             raise failure from error
 
-    def _upgrade(self) -> None:
-        """Bring the schema to this version's, once, whoever else opens the database now."""
-        with self.reading() as connection:
-            if _version(connection) == SCHEMA:
-                return
-        with self.writing() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
-            version = _version(connection)
+    def upgraded(self) -> Database:
+        """Return this database, its schema brought to this version's: once, whoever else opens it now.
+
+        Raises:
+            StoreError: it cannot be used, and is closed.
+        """
+        try:
+            with self.reading() as connection:
+                version = _version(connection)
             if version != SCHEMA:
-                _run_steps(connection, version, self._where)
+                with self.writing() as connection:
+                    self._upgrade(connection)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _upgrade(self, connection: Connection) -> None:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
+        version = _version(connection)
+        if version != SCHEMA:
+            _run_steps(connection, version, self._where)
 
 
 def _run_steps(connection: Connection, version: str | None, where: str) -> None:
@@ -204,9 +224,9 @@ def _sqlite_engine(file: Path, *, writes: bool) -> Engine:
 
 
 def _postgres_url(address: str) -> URL:
-    scheme, _, rest = address.partition("://")
+    scheme, separator, rest = address.partition("://")
     try:
-        if scheme in {"postgresql", "postgres", "postgresql+psycopg"}:
+        if separator and scheme in {"postgresql", "postgres", "postgresql+psycopg"}:
             return make_url(f"postgresql+psycopg://{rest}")
     except (ArgumentError, ValueError):
         pass

@@ -89,7 +89,9 @@ _SQLITE: dict[int, _Kind] = {
     sqlite3.SQLITE_IOERR: _DISK,
 }
 
-_UNREACHABLE = _Kind("unreachable", "the server does not answer", "start it, or correct `[host] store_url`")
+_UNREACHABLE = _Kind(
+    "unreachable", "there is no connection to the server", "start the server, or correct `[host] store_url`"
+)
 _TAKES_NOT = _Kind("refused", "the server refuses", "correct `[host] store_url`, or the user's rights in that database")
 # The beginning of a SQLSTATE, longest first. Source: PostgreSQL 18, appendix A.
 _POSTGRES: dict[str, _Kind] = {

@@ -145,7 +145,7 @@ def _leave(connection: Connection, row: dict[str, str | float | None]) -> int | 
     if count(connection, notifications, *waits) >= MOST_PENDING:
         return _TOO_MANY
     key = insert_new(connection, notifications, row)
-    return None if key is None else int(key.id)
+    return None if key is None else int(key[0])
 
 
 def _pending(connection: Connection, user_id: str | None, after: int, limit: int) -> list[Notification]:

@@ -33,9 +33,9 @@ class Forgotten:
 async def forget_old(store: Store, *, clock: Callable[[], float] = time.time) -> Forgotten:
     """Remove what has ended and is old: nothing that waits, is queued or runs, and no message that is not delivered.
 
-    Executions go 30 days after their end, with their events and approvals; approvals without an execution that
-    are pending no more 30 days after they were asked for; messages 30 days after delivery; idempotency keys after 24 hours. At most 500
-    rows at a time, so that other writes get in between.
+    Executions go 30 days after their end, with their events and approvals; approvals without an execution that are
+    pending no more 30 days after they were asked for; messages 30 days after delivery; idempotency keys after 24
+    hours. At most 500 rows at a time, so that other writes get in between.
 
     Raises:
         StoreError: the database cannot be used; what was removed until then stays removed.

@@ -20,7 +20,6 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
-    Row,
     Table,
     Text,
     TypeDecorator,
@@ -210,10 +209,11 @@ def put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     connection.execute(_insert(connection, table, row).on_conflict_do_update(index_elements=keys, set_=changes))
 
 
-def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> Row[Any] | None:
+def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> tuple[Any, ...] | None:
     """Insert a row and return its primary key; None where one with its key, or with what is unique, is there."""
     insert = _insert(connection, table, row).on_conflict_do_nothing().returning(*table.primary_key)
-    return connection.execute(insert).one_or_none()
+    key = connection.execute(insert).one_or_none()
+    return None if key is None else tuple(key)
 
 
 def count(connection: Connection, table: Table, *which: ColumnElement[bool]) -> int:

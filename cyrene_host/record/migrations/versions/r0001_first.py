@@ -7,7 +7,7 @@ from alembic import op
 
 from cyrene_host.record.failures import StoreError
 
-__all__ = ["downgrade", "upgrade"]
+__all__ = ["down_revision", "downgrade", "revision", "upgrade"]
 
 revision = "0001"
 down_revision = None
@@ -15,6 +15,17 @@ down_revision = None
 
 def upgrade() -> None:
     """Make the tables and their indexes."""
+    _executions()
+    _approvals()
+    _others()
+
+
+def downgrade() -> None:
+    """Refuse: nothing older can use this database."""
+    raise StoreError.no_way_back(revision)
+
+
+def _executions() -> None:
     op.create_table(
         "executions",
         sa.Column("id", sa.Text, primary_key=True),
@@ -51,6 +62,12 @@ def upgrade() -> None:
         sa.Column("message", sa.Text),
         sa.Column("body", sa.Text),
     )
+    op.create_index("executions_of_principal", "executions", ["principal", "created_at"])
+    op.create_index("executions_of_host", "executions", ["host", "state"])
+    op.create_index("executions_by_end", "executions", ["ended_at"])
+
+
+def _approvals() -> None:
     op.create_table(
         "approvals",
         sa.Column("id", sa.Text, primary_key=True),
@@ -75,6 +92,11 @@ def upgrade() -> None:
         sa.Column("reason", sa.Text),
         sa.Column("used_at", sa.Double),
     )
+    op.create_index("approvals_by_state", "approvals", ["state", "created_at"])
+    op.create_index("approvals_of_execution", "approvals", ["execution_id"])
+
+
+def _others() -> None:
     op.create_table(
         "definitions",
         sa.Column("tool_id", sa.Text, primary_key=True),
@@ -114,15 +136,5 @@ def upgrade() -> None:
         sa.UniqueConstraint("plugin", "user_id", "key", name="notifications_once"),
         sqlite_autoincrement=True,
     )
-    op.create_index("executions_of_principal", "executions", ["principal", "created_at"])
-    op.create_index("executions_of_host", "executions", ["host", "state"])
-    op.create_index("executions_by_end", "executions", ["ended_at"])
-    op.create_index("approvals_by_state", "approvals", ["state", "created_at"])
-    op.create_index("approvals_of_execution", "approvals", ["execution_id"])
     op.create_index("idempotency_by_age", "idempotency", ["created_at"])
     op.create_index("notifications_by_delivery", "notifications", ["delivered_at", "id"])
-
-
-def downgrade() -> None:
-    """Refuse: nothing older can use this database."""
-    raise StoreError.no_way_back(revision)
