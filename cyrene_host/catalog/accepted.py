@@ -84,7 +84,7 @@ class Accepted:
         try:
             kept = json.loads(self._file.read_text(encoding="utf-8"))
             return {tool_id: _current(Acceptance(**told)) for tool_id, told in kept.items()}
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise AcceptedError(

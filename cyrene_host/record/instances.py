@@ -108,11 +108,11 @@ class Instances:
         self._folder = state_dir / "hosts"
         self._lock = state_dir / "hosts.lock"
 
-    def claim(self, kind: HostKind, instance: str) -> Instance:
+    def claim(self, kind: HostKind, instance: str | None = None) -> Instance:
         """Claim the state directory: a resident host for itself alone, commands beside one another.
 
         Args:
-            instance: the id that rows of the database name as their owner's: 32 hexadecimal digits.
+            instance: the id that rows of the database name as their owner's: 32 hexadecimal digits; None: a new one.
 
         Raises:
             StateInUseError: a host is alive beside which this one must not run.
@@ -124,7 +124,7 @@ class Instances:
                 for other in self._scan():
                     if "resident" in (kind, other.kind):
                         raise self._refusal(other)
-                return self._enter(kind, instance)
+                return self._enter(kind, instance or uuid4().hex)
 
     def alive(self, instance: str) -> bool:
         """Whether the host with this instance id is alive.
