@@ -106,7 +106,8 @@ class Pipeline:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: int | None = None  # where it runs
         self._failures = FailureLog()
-        self._ids = map(f"call_{secrets.token_hex(6)}_%x".__mod__, itertools.count(1))
+        self._id = f"call_{secrets.token_hex(6)}"
+        self._numbers = itertools.count(1)
 
     def belong(self) -> None:
         """Belong to the running event loop: in another, whose tasks nobody here could wake, no call is run."""
@@ -134,7 +135,7 @@ class Pipeline:
         # A thread runs one loop at a time: this is quicker by 0.1 µs than asking which.
         if self._loop is not None and not (self._thread == threading.get_ident() and self._loop.is_running()):
             self._check_loop(self._loop)
-        call = Underway(next(self._ids), context or LOCAL, deadline_s, track)
+        call = Underway(f"{self._id}_{next(self._numbers)}", context or LOCAL, deadline_s, track)
         call.is_approved = is_approved
         tool: CallableTool | None = None
         checked: dict[str, Any] | None = None

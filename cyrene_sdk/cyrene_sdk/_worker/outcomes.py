@@ -12,7 +12,7 @@ from cyrene_sdk._worker.gate import GateError, checked
 from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import Image, ToolResult
 
-__all__ = ["OUTPUT_BYTES", "Fields", "fields_of_answer", "outcome_of"]
+__all__ = ["OUTPUT_BYTES", "Fields", "fields_of_answer", "is_plain", "outcome_of"]
 
 Fields = dict[str, Any]
 
@@ -43,8 +43,6 @@ def outcome_of(value: object) -> Fields | Fault:
     A str is the output; a dict, list, number, bool, None or model is `data` with its JSON text as output;
     a ToolResult is itself; anything else is `output_invalid`.
     """
-    if _is_plain(value):
-        return {"success": True, "output": value}
     try:
         return _fields_of(value)
     except GateError as refused:
@@ -61,7 +59,7 @@ def fields_of_answer(told: object) -> Fields:
     Raises:
         GateError, TypeError, ValueError: it is no plain JSON, too large, or has a key or type that no result has.
     """
-    if type(told) is dict and told.keys() == _ONLY_OUTPUT and told["success"] is True and _is_plain(told["output"]):
+    if type(told) is dict and told.keys() == _ONLY_OUTPUT and told["success"] is True and is_plain(told["output"]):
         return told
     fields = checked(told, max_bytes=2 * OUTPUT_BYTES)
     if type(fields) is not dict or type(fields.get("success")) is not bool:
@@ -74,8 +72,8 @@ def fields_of_answer(told: object) -> Fields:
     return fields
 
 
-def _is_plain(value: object) -> TypeGuard[str]:
-    """Whether it is certainly good, as nearly every result is."""
+def is_plain(value: object) -> TypeGuard[str]:
+    """Whether it is a text that is certainly good, as nearly every result is: an output without another look."""
     return type(value) is str and len(value) <= SHORT_TEXT and value.isascii()
 
 

@@ -13,7 +13,7 @@ from cyrene_sdk._worker.execution import Executions
 from cyrene_sdk._worker.faults import Fault, Stage, StageError, fault_of, sentence_of, trace_of
 from cyrene_sdk._worker.gate import GateError, checked
 from cyrene_sdk._worker.loading import Code, forget_plugin, load_plugin
-from cyrene_sdk._worker.outcomes import Fields, outcome_of
+from cyrene_sdk._worker.outcomes import Fields, is_plain, outcome_of
 from cyrene_sdk._worker.progress import Watch
 from cyrene_sdk.context import CurrentCall, _current
 from cyrene_sdk.errors import CyreneError, DefinitionError, ErrorKind
@@ -339,6 +339,8 @@ async def _refused(fault: Fault) -> Fault:
 
 
 def _outcome(answer: Any, limit_s: float) -> Fields | Fault:
+    if is_plain(answer):
+        return {"success": True, "output": answer}
     if answer is LATE:
         return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:.3g} s", retry="timeout")
     if answer is CANCELLED:
