@@ -63,6 +63,7 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
         "cyrene_host.catalog.settings",
         "platformdirs",
     ): "start-up: only a host without a state_dir of its own asks for it",
+    ("cyrene_knowledge.pdf", "pypdf"): "start-up: a tenth of a second that only a PDF needs",
     ("cyrene_host.catalog.versions", "packaging.specifiers"): "start-up: only a plugin that names a range needs it",
 }
 
