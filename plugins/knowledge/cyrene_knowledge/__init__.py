@@ -235,7 +235,8 @@ class KnowledgePlugin(BasePlugin):
         wanted = self._folders.resolved(folder)
         self._refuse_running([wanted])
         removed = await asyncio.to_thread(self._forget, wanted)
-        text = f"'{self._folders.shown(wanted)}': {removed} files are no longer in the index."
+        what = "1 file is" if removed == 1 else f"{removed} files are"
+        text = f"'{self._folders.shown(wanted)}': {what} no longer in the index."
         return ToolResult(success=True, output=text, data={"removed": removed})
 
     def _forget(self, folder: Path) -> int:

@@ -170,9 +170,8 @@ class IndexRun:
         sections: list[Section] = []
         try:
             for section in sections_of(document.path, raw, reading):
-                for piece in chunks_of(section.text):
-                    tick(0.0)
-                    sections.append(Section(piece, section.heading, section.page))
+                pieces = chunks_of(section.text)
+                sections += (Section(piece, section.heading, section.page) for piece in pieces)
         except UnreadableError as error:
             sections, reading.notes = [], [str(error)]
         fault = _told(reading.notes)

@@ -1,8 +1,8 @@
 """Text as the words that the index knows, and a request as an expression that finds them.
 
 Chinese and Japanese have no spaces between words: of a run of their signs every pair is a word, and the last sign
-alone. So a request of two signs is one word, one of a single sign is the beginning of words, and a longer one is a phrase
-of pairs. The stems of English words, and letters without their accents, are FTS5's work.
+alone. So a request of two signs is one word, one of a single sign is the beginning of words, and a longer one is a
+phrase of pairs. The stems of English words, and letters without their accents, are FTS5's work.
 """
 
 from __future__ import annotations
