@@ -66,6 +66,7 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
     ("cyrene_host.record", "cyrene_host.record.tables"): "start-up: SQLAlchemy takes 0.5 s; only a thread pays it",
     ("cyrene_host.record.store", "cyrene_host.record.database"): "likewise",
     ("cyrene_host.record.database", "alembic"): "start-up: only a database of an older schema needs it",
+    ("cyrene_knowledge.pdf", "pypdf"): "start-up: a tenth of a second that only a PDF needs",
     ("cyrene_host.catalog.versions", "packaging.specifiers"): "start-up: only a plugin that names a range needs it",
 }
 

@@ -327,7 +327,9 @@ class Host:
         self._lives[record.name] = Life(
             record,
             limits=standing.limits,
-            config=PluginConfig(standing.config, name=record.name, version=version),
+            config=PluginConfig(
+                standing.config, name=record.name, version=version, folder=self._inventory.base.resolve()
+            ),
             redactor=Redactor(standing.secrets) if standing.secrets else None,
             surroundings=Surroundings(
                 store=self._inventory.store,

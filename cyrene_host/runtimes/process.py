@@ -92,7 +92,8 @@ class ProcessRuntime:
 
     async def init(self, config: PluginConfig, limit_s: float) -> None:
         """Hand over the configuration."""
-        await self._stage("init", limit_s, config=dict(config), name=config.name, version=config.version)
+        name, version, folder = config.name, config.version, str(config.folder)
+        await self._stage("init", limit_s, config=dict(config), name=name, version=version, folder=folder)
 
     async def start(self, host: HostAPI, limit_s: float) -> None:
         """Start the plugin; what it asks of its host is answered from now on."""

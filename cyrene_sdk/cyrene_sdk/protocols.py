@@ -19,15 +19,23 @@ __all__ = ["ComplexTool", "HasConfigSchema", "HostAPI", "Plugin", "PluginConfig"
 class PluginConfig(Mapping[str, Any]):
     """The `config` of the plugin's entry, secrets resolved, read-only; with the plugin's `name` and `version`.
 
-    `model` holds the checked instance when the plugin declares `config: type[BaseModel]`.
+    `folder` is that of plugins.json, where relative paths in the configuration start; a host older than the key
+    leaves the current folder. `model` holds the checked instance when the plugin declares `config: type[BaseModel]`.
     """
 
     def __init__(
-        self, values: Mapping[str, Any] | None = None, *, name: str = "", version: str = "", model: Any = None
+        self,
+        values: Mapping[str, Any] | None = None,
+        *,
+        name: str = "",
+        version: str = "",
+        folder: Path | None = None,
+        model: Any = None,
     ) -> None:
         self._values = dict(values or {})
         self.name = name
         self.version = version
+        self.folder = folder or Path.cwd()
         self.model = model
 
     def __getitem__(self, key: str) -> Any:

@@ -616,3 +616,26 @@ async def test_a_started_plugin_has_its_log_its_folder_and_the_version(
 
     assert (file.parent / "state" / "data" / "one" / "mine").read_text() == "0.1.0"
     assert [(record.name, record.message) for record in caplog.records] == [("cyrene.plugin.one", "hello log")]
+
+
+@pytest.mark.parametrize("runtime", ["process", "inline"])
+async def test_a_plugin_knows_the_folder_where_relative_paths_of_its_configuration_start(
+    plugins_json: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str
+) -> None:
+    placed = """
+        from cyrene_sdk import BasePlugin, PluginConfig, PluginMetadata, tool
+
+        class Placed(BasePlugin):
+            meta = PluginMetadata(name="placed", version="1.0.0")
+
+            @tool(danger_level="low")
+            async def place(self, config: PluginConfig) -> str:
+                '''Tell the folder.'''
+                return str(config.folder)
+        """
+    file = plugins_json([{"name": "placed", "runtime": runtime, "trust": "full"}], placed=placed)
+    monkeypatch.chdir("/")
+    async with Host.open(file) as host:
+        result = await host.call("place")
+
+    assert result.output == str(tmp_path.resolve())

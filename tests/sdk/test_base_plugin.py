@@ -343,5 +343,7 @@ def test_a_configuration_is_read_only_and_shows_no_values() -> None:
         "1.0.0",
     )
     assert repr(config) == "PluginConfig(key, city)"
+    assert config.folder == Path.cwd()
+    assert PluginConfig(folder=Path("/etc/cyrene")).folder == Path("/etc/cyrene")
     with pytest.raises(TypeError):
         config["key"] = "x"  # type: ignore[index]

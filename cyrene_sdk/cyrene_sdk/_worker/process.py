@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 from cyrene_sdk._worker.confinement import is_linux
@@ -160,8 +161,7 @@ class _Worker:
             metadata = await runner.load(limit_s)
             return {"metadata": metadata.to_dict(), "checks_config": runner.checks_config}
         if stage == "init":
-            config = PluginConfig(order["config"], name=order["name"], version=order["version"])
-            return await runner.init(config, limit_s)
+            return await runner.init(_config(order), limit_s)
         if stage == "start":
             self._host.describe(order)
             return await runner.start(self._host, limit_s)
@@ -169,6 +169,12 @@ class _Worker:
             listing = await runner.tools(limit_s)
             return {"tools": [definition.to_dict() for definition in listing.definitions], "faults": listing.faults}
         return await (runner.health(limit_s) if stage == "health" else runner.stop(limit_s))
+
+
+def _config(order: Message) -> PluginConfig:
+    folder = order.get("folder")  # a host older than the key does not say it
+    named = {"name": order["name"], "version": order["version"]}
+    return PluginConfig(order["config"], **named, folder=Path(folder) if folder else None)
 
 
 def _plain(fault: Fault) -> dict[str, Any]:
