@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["CallContext", "Surface"]
+__all__ = ["CallContext", "Caller", "Surface"]
 
 Surface = Literal["python", "cli", "http", "mcp", "openai", "chat", "plugin"]
 
@@ -28,3 +29,18 @@ class CallContext:
     parent_call_id: str | None = None
     idempotency_key: str | None = None
     approval_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A plugin that calls a tool through its host.
+
+    Args:
+        plugin: its entry name.
+        may_call: entry names: its own, and those of the plugins that it declares as dependencies.
+        call_id: the call that its code is serving; None outside one.
+    """
+
+    plugin: str
+    may_call: Collection[str]
+    call_id: str | None

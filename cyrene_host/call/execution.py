@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from cyrene_host.call.context import CallContext
+from cyrene_host.call.context import CallContext, Caller
 from cyrene_host.call.policy import ApprovalRequest
-from cyrene_host.call.underway import Caller
 from cyrene_sdk.types import ToolResult
 
 __all__ = ["ExecutionDesk", "Held", "Track"]
@@ -49,7 +48,6 @@ class ExecutionDesk(Protocol):
         self,
         tool_id: str,
         arguments: object,
-        *,
         context: CallContext,
         deadline_s: float | None,
         caller: Caller | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import random
@@ -17,19 +16,17 @@ from typing import Any, Protocol
 from cyrene_host.call.admission import QueueFullError
 from cyrene_host.call.attempts import backoff_s, may_have_acted, may_retry
 from cyrene_host.call.coerce import coerce
-from cyrene_host.call.context import CallContext
+from cyrene_host.call.context import CallContext, Caller
 from cyrene_host.call.copies import copied
+from cyrene_host.call.endings import Endings
 from cyrene_host.call.execution import ExecutionDesk, Track
-from cyrene_host.call.failure_log import FailureLog
 from cyrene_host.call.failures import (
     arguments_do_not_fit,
     attempt_failed,
     deadline_passed,
-    ended_early,
     not_permitted,
     not_ready,
     queue_full,
-    returned_failure,
     returns_do_not_fit,
     schema_unusable,
 )
@@ -38,10 +35,9 @@ from cyrene_host.call.hooks import Hooks
 from cyrene_host.call.permission import Permission
 from cyrene_host.call.policy import Approver
 from cyrene_host.call.recorder import CallRecorder
-from cyrene_host.call.results import as_failure, failed, finished
-from cyrene_host.call.secrecy import hide, redact_error, redact_fields
+from cyrene_host.call.secrecy import redact_fields
 from cyrene_host.call.tool import CallableTool, ToolRuntime
-from cyrene_host.call.underway import Caller, Underway
+from cyrene_host.call.underway import Underway
 from cyrene_host.errors import CallFailedError, HostStateError
 from cyrene_sdk._worker.faults import Fault
 from cyrene_sdk._worker.outcomes import Fields
@@ -105,7 +101,7 @@ class Pipeline:
         self._random = random_
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: int | None = None  # where it runs
-        self._failures = FailureLog()
+        self._endings = Endings(recorder)
         self._id = f"call_{secrets.token_hex(6)}"
         self._numbers = itertools.count(1)
 
@@ -135,49 +131,37 @@ class Pipeline:
         # A thread runs one loop at a time: this is quicker by 0.1 µs than asking which.
         if self._loop is not None and not (self._thread == threading.get_ident() and self._loop.is_running()):
             self._check_loop(self._loop)
-        call = Underway(f"{self._id}_{next(self._numbers)}", context or LOCAL, deadline_s, track)
+        call = Underway(f"{self._id}_{next(self._numbers)}", name, context or LOCAL, deadline_s, track)
         call.is_approved = is_approved
-        tool: CallableTool | None = None
-        checked: dict[str, Any] | None = None
         try:
-            tool = self._tools.resolve(name)
+            tool = call.tool = self._tools.resolve(name)
             call.weigh(tool)
             if caller is not None:
                 call.nest(caller, self._underway)
             if track is None and tool.idle_s is not None and self._desk is not None:
-                return await self._desk.call(
-                    tool.id, arguments, context=call.context, deadline_s=deadline_s, caller=caller
-                )
+                return await self._desk.call(tool.id, arguments, call.context, deadline_s, caller)
             self._underway[call.id] = call
-            checked = self._checked(call, tool, arguments)
+            checked = call.arguments = self._checked(call, tool, arguments)
             if self._recorder is not None:
-                self._recorder.started(call, name, checked)
+                self._recorder.started(call)
             if self._hooks.any_before_call:
                 await self._hooks.before_call(tool.id, copied(checked), call.context)
-            if call.decision == "allow" or call.is_approved:
+            if call.decision == "allow" or is_approved:
                 runtime = tool.provider.runtime or await self._ready(call, tool)
             else:
                 runtime = await self._permitted(call, tool, checked)
-            fields = await self._run(call, tool, checked, runtime)
-            if not fields["success"]:
-                error_id = self._tell(call, returned_failure(tool, fields), (arguments, checked))
-                fields = as_failure(fields, tool.name, error_id, is_read_only=tool.definition.read_only)
-            result = finished(
-                fields, tool.name, tool.provider.name, call.id, call.attempts, call.duration_ms(), call.notes
-            )
+            result = self._endings.answered(call, tool, await self._run(call, tool, checked, runtime), arguments)
         except CallFailedError as error:
-            result = self._failed(call, error, name, (arguments, checked))
+            result = self._endings.failed(call, error, arguments)
         except asyncio.CancelledError:
-            result = self._cancelled(call, name, (arguments, checked))
+            result = self._endings.cancelled(call, arguments)
             if track is None or track.ending is None:
-                self._record(call, name, checked, result)
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]  # we are in one
         finally:
             self._underway.pop(call.id, None)
-        self._record(call, name, checked, result)
         if self._hooks.any_after_call:
-            await self._hooks.after_call(tool.id if tool else name, result, call.context)
+            await self._hooks.after_call(call.tool.id if call.tool else name, result, call.context)
         return result
 
     async def call_from(self, caller: Caller, name: str, arguments: object, *, deadline_s: float | None) -> ToolResult:
@@ -198,7 +182,7 @@ class Pipeline:
             CallFailedError: there is no such tool, or they do not fit.
         """
         tool = self._tools.resolve(name)
-        return tool.id, self._checked(Underway("", LOCAL, None, None), tool, arguments)
+        return tool.id, self._checked(Underway("", name, LOCAL, None, None), tool, arguments)
 
     def _check_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         """Refuse a call from another loop; the own one may have moved to another thread."""
@@ -320,41 +304,6 @@ class Pipeline:
         if left_s <= 0:
             raise deadline_passed(tool, None, attempt=0, acted=False)
         return min(tool.limit_s, left_s)
-
-    def _record(self, call: Underway, name: str, arguments: dict[str, Any] | None, result: ToolResult) -> None:
-        """Record the end of a call; of one that was refused early, its beginning too."""
-        if self._recorder is not None:
-            if not call.is_recorded:
-                with contextlib.suppress(CallFailedError):  # it is refused already
-                    self._recorder.started(call, name, arguments)
-            self._recorder.ended(call, result)
-
-    def _tell(self, call: Underway, error: CallFailedError, given: tuple[object, ...]) -> str:
-        """Log a failure without the plugin's secrets and the call's secret arguments; return its error id."""
-        tool = call.tool
-        if tool is not None and tool.provider.redactor is not None:
-            redact_error(error, tool.provider.redactor)
-        shown = hide(error, tool.secret_arguments, given) if tool is not None and tool.secret_arguments else error
-        return self._failures.tell(call.id, tool.id if tool else "", call.context.surface, shown)
-
-    def _cancelled(self, call: Underway, name: str, given: tuple[object, ...]) -> ToolResult:
-        call.acted = call.attempts > 0 and call.tool is not None and not call.tool.definition.read_only
-        why = call.track.ending if call.track is not None else None
-        return self._failed(call, ended_early(call.tool, why or "left", acted=call.acted), name, given)
-
-    def _failed(self, call: Underway, error: CallFailedError, name: str, given: tuple[object, ...]) -> ToolResult:
-        tool = call.tool
-        error_id = self._tell(call, error, given)
-        return failed(
-            error,
-            tool_name=tool.name if tool else name[:80].encode("utf-8", "replace").decode(),
-            plugin=tool.provider.name if tool else error.plugin or "",
-            call_id=call.id,
-            error_id=error_id,
-            attempts=call.attempts,
-            duration_ms=call.duration_ms(),
-            notes=call.notes,
-        )
 
 
 def _in_another_loop() -> HostStateError:

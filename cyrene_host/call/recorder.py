@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from cyrene_host.call.underway import Underway
 from cyrene_sdk.types import ToolResult
@@ -14,12 +13,9 @@ __all__ = ["CallRecorder"]
 class CallRecorder(Protocol):
     """Writes the records of calls."""
 
-    def started(self, call: Underway, name: str, arguments: Mapping[str, Any] | None) -> None:
-        """Record that a call begins.
+    def started(self, call: Underway) -> None:
+        """Record that a call begins; `is_recorded` tells from then on.
 
-        Args:
-            name: as the caller wrote it.
-            arguments: checked; None where they were refused.
         Raises:
             CallFailedError: `audit_unavailable`: it cannot be written, and the call is too dangerous to go on without.
         """

@@ -3,54 +3,45 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from cyrene_host.errors import CallFailedError
 from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import DangerLevel
 
 if TYPE_CHECKING:
-    from cyrene_host.call.context import CallContext
+    from cyrene_host.call.context import CallContext, Caller
     from cyrene_host.call.execution import Track
     from cyrene_host.call.policy import Decision
     from cyrene_host.call.tool import CallableTool
 
-__all__ = ["Caller", "Underway"]
+__all__ = ["Underway"]
 
 MOST_LEVELS = 4
 """A call, one inside it, one inside that, and one more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """A plugin that calls a tool through its host.
+class Underway:
+    """One call on its way.
 
-    Args:
-        plugin: its entry name.
-        may_call: entry names: its own, and those of the plugins that it declares as dependencies.
-        call_id: the call that its code is serving; None outside one.
+    `name` is as the caller wrote it. `danger` and `decision` count the calls that it is nested in. `arguments` are
+    checked; None as long as they are not.
     """
 
-    plugin: str
-    may_call: Collection[str]
-    call_id: str | None
-
-
-class Underway:
-    """One call on its way; `danger` and `decision` count the calls that it is nested in."""
-
     __slots__ = (
-        *("acted", "attempts", "context", "danger", "deadline", "decision", "id", "is_approved"),
-        *("is_recorded", "notes", "outer", "started", "tool", "track"),
+        *("acted", "arguments", "attempts", "context", "danger", "deadline", "decision", "id", "is_approved"),
+        *("is_recorded", "name", "notes", "outer", "started", "tool", "track"),
     )
 
     danger: DangerLevel
     decision: Decision
 
-    def __init__(self, id_: str, context: CallContext, deadline_s: float | None, track: Track | None) -> None:
+    def __init__(
+        self, id_: str, name: str, context: CallContext, deadline_s: float | None, track: Track | None
+    ) -> None:
         self.id = id_
+        self.name = name
         self.context = context
         self.track = track
         self.started = time.monotonic()
@@ -61,6 +52,7 @@ class Underway:
         self.is_recorded = False
         self.notes: list[str] = []
         self.tool: CallableTool | None = None
+        self.arguments: dict[str, Any] | None = None
         self.outer: Underway | None = None
 
     @property
@@ -81,8 +73,7 @@ class Underway:
         return any(outer.tool is not None and outer.tool.provider is provider for outer in self._around())
 
     def weigh(self, tool: CallableTool) -> None:
-        """Take the tool, and what it counts as by itself."""
-        self.tool = tool
+        """Count as the tool does by itself."""
         self.danger, self.decision = tool.danger, tool.decision
 
     def nest(self, caller: Caller, underway: Mapping[str, Underway]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from cyrene_host.call.underway import Caller
+from cyrene_host.call.context import Caller
 from cyrene_host.errors import HostStateError
 from cyrene_host.host.outlets import OutgoingMessage, Outlets, Question
 from cyrene_host.version import __version__
@@ -23,7 +23,7 @@ __all__ = ["Offer", "PluginAccess"]
 TEXT_BYTES = 65_536
 
 
-class CallFrom(Protocol):
+class _CallFrom(Protocol):
     """Calls a tool for a plugin."""
 
     def __call__(
@@ -44,7 +44,7 @@ class Offer:
     """
 
     storage: Callable[[str], Storage]
-    call: CallFrom
+    call: _CallFrom
     may_call: Callable[[str], frozenset[str]]
     notify: Callable[[str, str, str], Awaitable[object]]
     outlets: Outlets

@@ -12,8 +12,8 @@ from cyrene_host.errors import CallFailedError, HostStateError
 from cyrene_host.host.executions import Executions
 from cyrene_host.host.lookout import Lookout
 from cyrene_host.host.records import Records
-from cyrene_host.record.approvals import Approval, ApprovalState
-from cyrene_host.record.executions import Execution
+from cyrene_host.record.approval import Approval, ApprovalState
+from cyrene_host.record.execution import Execution
 from cyrene_sdk.errors import ErrorKind
 
 __all__ = ["ApprovalError", "Approvals"]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import anyio.to_thread
 
 from cyrene_host.call.secrecy import without_secrets
 from cyrene_host.call.underway import Underway
 from cyrene_host.errors import CallFailedError
-from cyrene_host.record.approvals import Approval
+from cyrene_host.record.approval import Approval
 from cyrene_host.record.audit import Audit, AuditUnavailableError
 from cyrene_host.record.audit_records import ended_fields, started_fields
-from cyrene_host.record.executions import Execution
+from cyrene_host.record.execution import Execution
 from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import DangerLevel, ToolResult
 
@@ -34,14 +31,14 @@ class Auditor:
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
 
-    def started(self, call: Underway, name: str, arguments: Mapping[str, Any] | None) -> None:
+    def started(self, call: Underway) -> None:
         """Record that a call begins."""
         call.is_recorded = True
-        tool, context = call.tool, call.context
+        tool, context, arguments = call.tool, call.context, call.arguments
         is_light = tool is None or call.danger is DangerLevel.LOW
         fields = started_fields(
             call_id=call.id,
-            tool=tool.id if tool is not None else name[:200],
+            tool=tool.id if tool is not None else call.name[:200],
             plugin=tool.provider.name if tool is not None else "",
             principal=context.principal,
             surface=context.surface,

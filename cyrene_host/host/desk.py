@@ -22,7 +22,7 @@ from cyrene_host.host.records import Records
 from cyrene_host.host.registry import Registry
 from cyrene_host.host.repeats import Repeats
 from cyrene_host.record.audit import Audit
-from cyrene_host.record.executions import Execution
+from cyrene_host.record.execution import Execution
 from cyrene_host.record.instances import HostKind
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import ToolResult

@@ -9,18 +9,17 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol
 
-from cyrene_host.call.context import CallContext
+from cyrene_host.call.context import CallContext, Caller
 from cyrene_host.call.execution import Held, Track
 from cyrene_host.call.failures import ended_early
 from cyrene_host.call.policy import ApprovalRequest
 from cyrene_host.call.results import failed
-from cyrene_host.call.underway import Caller
 from cyrene_host.errors import CallFailedError, HostStateError
 from cyrene_host.host.lookout import LOOK_S, Lookout
 from cyrene_host.host.records import Records
 from cyrene_host.host.running import Running
-from cyrene_host.record.approvals import Approval, canonical
-from cyrene_host.record.executions import Execution, ExecutionEvent, ExecutionState
+from cyrene_host.record.approval import Approval, canonical
+from cyrene_host.record.execution import Execution, ExecutionEvent, ExecutionState
 from cyrene_sdk.errors import CyreneError, ErrorKind
 from cyrene_sdk.types import ToolResult
 
@@ -34,7 +33,7 @@ class UnknownExecutionError(HostStateError):
     """There is no such execution, or it belongs to somebody else."""
 
 
-class Run(Protocol):
+class _Run(Protocol):
     """The pipeline's `call`."""
 
     def __call__(
@@ -59,7 +58,7 @@ class Executions:
         shown: makes of a tool's name and arguments what is kept of them: tool id, plugin, arguments without secrets.
     """
 
-    run: Run
+    run: _Run
     """Set by the host: the pipeline needs this object, and this one the pipeline."""
 
     def __init__(
@@ -91,12 +90,11 @@ class Executions:
         self,
         tool_id: str,
         arguments: object,
-        *,
         context: CallContext,
         deadline_s: float | None,
         caller: Caller | None,
     ) -> ToolResult:
-        """Run a tool that runs long and wait for its result; a caller who leaves does not end it."""
+        """_Run a tool that runs long and wait for its result; a caller who leaves does not end it."""
         await self._claimed()
         running = self._new(tool_id, arguments, context)
         self._go(running, tool_id, arguments, context=context, deadline_s=deadline_s, caller=caller)
@@ -133,7 +131,7 @@ class Executions:
         return Held(running.id, approval.id, approval.expires_at)
 
     async def resume(self, approval: Approval) -> Execution:
-        """Run a call that was approved; whoever asks for this has used the approval up."""
+        """_Run a call that was approved; whoever asks for this has used the approval up."""
         await self._claimed()
         running = await self._taken_up(await self.get(approval.execution_id))
         kept = running.execution

@@ -33,7 +33,7 @@ from cyrene_host.host.plugins import Plugins
 from cyrene_host.host.registry import Registry
 from cyrene_host.host.tools import Tools
 from cyrene_host.host.views import PluginReport
-from cyrene_host.record.executions import Execution
+from cyrene_host.record.execution import Execution
 from cyrene_host.record.instances import HostKind
 from cyrene_host.runtimes.places import Places
 from cyrene_host.supervise.life import Life, Surroundings

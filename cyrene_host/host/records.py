@@ -12,7 +12,8 @@ import anyio
 import anyio.to_thread
 
 from cyrene_host.record.approvals import ApprovalRecords
-from cyrene_host.record.executions import Execution, ExecutionRecords
+from cyrene_host.record.execution import Execution
+from cyrene_host.record.executions import ExecutionRecords
 from cyrene_host.record.idempotency import KeyRecords
 from cyrene_host.record.instances import HostKind, Instance, Instances, Living
 from cyrene_host.record.notifications import Notifications
@@ -44,7 +45,7 @@ class Records:
         self.approvals = ApprovalRecords(self.store, host=host)
         self.keys = KeyRecords(self.store, instance=self.instance)
         self.notifications = Notifications(self.store)
-        self._kind = kind
+        self._kind: HostKind = kind
         self._interrupted = interrupted
         self._claim: Instance | None = None
         self._one = anyio.Lock()

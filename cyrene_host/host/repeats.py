@@ -16,7 +16,7 @@ from cyrene_host.host.approvals import Approvals
 from cyrene_host.host.executions import Executions
 from cyrene_host.host.lookout import LOOK_S
 from cyrene_host.host.records import Records
-from cyrene_host.record.approvals import Approval, canonical
+from cyrene_host.record.approval import Approval, canonical
 from cyrene_sdk.errors import CyreneError, ErrorKind
 from cyrene_sdk.types import ToolResult
 
@@ -24,7 +24,7 @@ __all__ = ["Repeats"]
 
 KEY_CHARS = 256
 
-Run = Callable[[CallContext], Awaitable[ToolResult]]
+_Run = Callable[[CallContext], Awaitable[ToolResult]]
 
 
 class Repeats:
@@ -49,8 +49,8 @@ class Repeats:
         self._fitted = fitted
         self._running: dict[tuple[str, str], asyncio.Future[ToolResult]] = {}
 
-    async def call(self, name: str, arguments: object, context: CallContext, run: Run) -> ToolResult:
-        """Run the call, or return what came of it when it was made first."""
+    async def call(self, name: str, arguments: object, context: CallContext, run: _Run) -> ToolResult:
+        """_Run the call, or return what came of it when it was made first."""
         try:
             if context.approval_id is not None:
                 return await self._approved(name, arguments, context)
@@ -69,7 +69,7 @@ class Repeats:
                 ),
             )
 
-    async def _once(self, name: str, arguments: object, context: CallContext, run: Run) -> ToolResult:
+    async def _once(self, name: str, arguments: object, context: CallContext, run: _Run) -> ToolResult:
         key, principal = context.idempotency_key or "", context.principal
         if len(key) > KEY_CHARS:
             raise _refused(f"the idempotency key has more than {KEY_CHARS} characters", "use a shorter one")
@@ -93,7 +93,7 @@ class Repeats:
             return await self._once(name, arguments, context, run)
         return before.result
 
-    async def _first(self, principal: str, key: str, run: Run, context: CallContext) -> ToolResult:
+    async def _first(self, principal: str, key: str, run: _Run, context: CallContext) -> ToolResult:
         answer: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
         self._running[principal, key] = answer
         try:

@@ -10,7 +10,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any, Literal
 
-from cyrene_host.record.executions import Execution, ExecutionEvent, ExecutionRecords, ExecutionState
+from cyrene_host.record.execution import Execution, ExecutionEvent, ExecutionState
+from cyrene_host.record.executions import ExecutionRecords
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import ToolResult
 

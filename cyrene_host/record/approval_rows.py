@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, or_, select, update
 
-from cyrene_host.record.approvals import Approval, ApprovalState
+from cyrene_host.record.approval import Approval, ApprovalState
 from cyrene_host.record.tables import approvals, executions
 
 __all__ = ["add", "decide", "get", "newest", "still_open", "use"]

@@ -2,57 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Literal
 
+from cyrene_host.record.approval import Approval, ApprovalState
 from cyrene_host.record.store import Store
 
-__all__ = ["Approval", "ApprovalRecords", "ApprovalState", "canonical"]
-
-ApprovalState = Literal["pending", "approved", "denied", "expired"]
-
-
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """One call that waits, or waited, for a person's word. Times are seconds since the epoch.
-
-    `arguments` is the canonical JSON text of all arguments that will run. `fingerprint` is that of the tool's
-    definition when the person was asked. `used_at`: when the call was run, which happens once.
-    """
-
-    id: str
-    execution_id: str
-    tool_id: str
-    plugin: str
-    description: str
-    danger: str
-    arguments: str
-    fingerprint: str
-    principal: str
-    surface: str
-    created_at: float
-    expires_at: float
-    user_id: str | None = None
-    conversation_id: str | None = None
-    state: ApprovalState = "pending"
-    decided_at: float | None = None
-    decided_by: str | None = None
-    reason: str | None = None
-    used_at: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object that surfaces show, arguments included: a person has to see all of them."""
-        return {name: getattr(self, name) for name in Approval.__dataclass_fields__} | {
-            "arguments": json.loads(self.arguments)
-        }
-
-
-def canonical(arguments: Any) -> str:
-    """Return the one text that equal arguments have: what is shown, bound and run."""
-    return json.dumps(arguments, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+__all__ = ["ApprovalRecords"]
 
 
 class ApprovalRecords:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, select, update
 
-from cyrene_host.record.executions import ENDED, Execution, ExecutionEvent
+from cyrene_host.record.execution import ENDED, Execution, ExecutionEvent
 from cyrene_host.record.tables import execution_events, executions, put
 from cyrene_sdk.types import ToolResult
 

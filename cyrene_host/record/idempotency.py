@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import ModuleType
 
+from cyrene_host.record.key_use import KeyUse
 from cyrene_host.record.store import Store
 from cyrene_sdk.types import ToolResult
 
-__all__ = ["KEPT_S", "KeyRecords", "KeyUse"]
-
-KEPT_S = 24 * 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class KeyUse:
-    """What a key was first used for, and what came of it; `result` is None while the call runs."""
-
-    request_sha256: str
-    instance: str
-    result: ToolResult | None
+__all__ = ["KeyRecords"]
 
 
 class KeyRecords:

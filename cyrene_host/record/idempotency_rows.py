@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, select, update
 
-from cyrene_host.record.idempotency import KEPT_S, KeyUse
+from cyrene_host.record.key_use import KEPT_S, KeyUse
 from cyrene_host.record.tables import idempotency, insert_new
 from cyrene_sdk.types import ToolResult
 

@@ -24,12 +24,14 @@ async def test_a_dangerous_call_waits_and_runs_once_when_it_is_approved(site: An
         execution = await host.approvals.approve(asked.id, by="carol")
         ended = await host.executions.wait(execution.id)
 
-    assert waits.error_kind == "approval_required" and asked.id in waits.error
+    assert waits.error_kind == "approval_required"
+    assert asked.id in waits.error
     assert waits.data == {"approval_id": asked.id, "execution_id": execution.id, "expires_at": asked.expires_at}
     assert asked.to_dict()["arguments"] == {"what": "disk", "count": 2}
     assert (asked.tool_id, asked.principal, asked.danger) == ("long.erase", "alice", "high")
     assert asked.expires_at - asked.created_at == 300
-    assert ended.state == "completed" and ended.result.output == "erased disk 2"
+    assert ended.state == "completed"
+    assert ended.result.output == "erased disk 2"
     assert site.notes == ["erase disk"]
 
 
@@ -53,22 +55,23 @@ async def test_of_twenty_threads_that_approve_one_call_at_once_one_runs_it(site:
 
     assert said.count(asked.execution_id) == 1
     assert all("was approved by 'person" in sentence for sentence in said if sentence != asked.execution_id)
-    assert ended.state == "completed" and site.notes == ["erase disk"]
+    assert ended.state == "completed"
+    assert site.notes == ["erase disk"]
 
 
 async def test_a_refused_call_never_runs_and_says_why(site: Any) -> None:
     async with site.open() as host:
         started = await host.start_execution("erase", {"what": "disk"})
-        waiting = await anext(
-            event async for event in host.executions.events(started.id) if event.state == "waiting"
-        )
+        waiting = await anext(event async for event in host.executions.events(started.id) if event.state == "waiting")
         (asked,) = await host.approvals.list()
         ended = await host.approvals.deny(asked.id, by="carol", reason="not on a Friday")
-        with pytest.raises(ApprovalError, match="was denied by 'carol' .*not on a Friday"):
+        with pytest.raises(ApprovalError, match=r"was denied by 'carol' .*not on a Friday"):
             await host.approvals.approve(asked.id, by="dave")
 
-    assert waiting.result is None and asked.execution_id == started.id
-    assert ended.state == "failed" and ended.result.error_kind == "denied"
+    assert waiting.result is None
+    assert asked.execution_id == started.id
+    assert ended.state == "failed"
+    assert ended.result.error_kind == "denied"
     assert "not on a Friday" in ended.result.error
     assert site.notes == []
 
@@ -83,7 +86,8 @@ async def test_an_expired_approval_is_refused_and_its_execution_has_failed(
             await host.approvals.approve(waits.data["approval_id"], by="carol")
         ended = await host.executions.wait(waits.data["execution_id"])
 
-    assert ended.state == "failed" and "nobody decided within" in ended.result.error
+    assert ended.state == "failed"
+    assert "nobody decided within" in ended.result.error
     assert site.notes == []
 
 
@@ -111,10 +115,13 @@ async def test_a_changed_definition_voids_what_waits_and_is_withheld_until_it_is
         third = await host.call("erase", {"what": "disk"})
         others = await host.call("who")
 
-    assert void.state == "failed" and "has changed" in void.result.error
-    assert withheld.error_kind == "denied" and "has changed since 'carol' accepted it" in withheld.error
+    assert void.state == "failed"
+    assert "has changed" in void.result.error
+    assert withheld.error_kind == "denied"
+    assert "has changed since 'carol' accepted it" in withheld.error
     assert (changed.accepted["description"], changed.now["description"]) == ("Erase something.", "Erase all, and tell.")
-    assert third.error_kind == "approval_required" and others.success
+    assert third.error_kind == "approval_required"
+    assert others.success
     assert site.notes == ["erase disk"]
 
 
@@ -132,10 +139,14 @@ async def test_a_call_with_its_approval_gets_the_result_of_the_one_run(site: Any
         twice = [await host.call("erase", {"what": "disk"}, context=mine) for _ in "12"]
 
     assert still.error_kind == "approval_required"
-    assert other_arguments.error_kind == "denied" and "other arguments" in other_arguments.error
-    assert other_tool.error_kind == "denied" and "is about 'long.erase'" in other_tool.error
-    assert other_principal.error_kind == "denied" and "another principal" in other_principal.error
-    assert twice[0] == twice[1] and twice[0].output == "erased disk 1"
+    assert other_arguments.error_kind == "denied"
+    assert "other arguments" in other_arguments.error
+    assert other_tool.error_kind == "denied"
+    assert "is about 'long.erase'" in other_tool.error
+    assert other_principal.error_kind == "denied"
+    assert "another principal" in other_principal.error
+    assert twice[0] == twice[1]
+    assert twice[0].output == "erased disk 1"
     assert site.notes == ["erase disk"]
 
 
@@ -148,7 +159,8 @@ async def test_what_waits_can_be_decided_after_a_restart_of_the_host(site: Any) 
         await host.approvals.approve(asked.id, by="carol")
         ended = await host.executions.wait(started.id)
 
-    assert ended.state == "completed" and ended.result.output == "purged"
+    assert ended.state == "completed"
+    assert ended.result.output == "purged"
     assert site.notes == ["purge"]
 
 
@@ -159,7 +171,8 @@ async def test_a_cancelled_call_that_waits_cannot_be_approved_any_more(site: Any
         with pytest.raises(ApprovalError, match="was denied"):
             await host.approvals.approve(waits.data["approval_id"], by="carol")
 
-    assert ended.state == "cancelled" and site.notes == []
+    assert ended.state == "cancelled"
+    assert site.notes == []
 
 
 async def test_what_another_process_approves_is_run_by_the_host_that_is_at_work(site: Any) -> None:
@@ -169,7 +182,8 @@ async def test_what_another_process_approves_is_run_by_the_host_that_is_at_work(
             told = await beside.approvals.approve(waits.data["approval_id"], by="carol")
         ended = await at_work.executions.wait(waits.data["execution_id"])
 
-    assert told.state == "waiting" and ended.state == "completed"
+    assert told.state == "waiting"
+    assert ended.state == "completed"
     assert site.notes == ["erase disk"]
 
 
@@ -181,7 +195,8 @@ async def test_what_another_process_cancels_ends_in_the_host_that_runs_it(site: 
             await beside.executions.cancel(started.id)
             ended = await beside.executions.wait(started.id)
 
-    assert ended.state == "cancelled" and site.notes == ["cancel scan-1"]
+    assert ended.state == "cancelled"
+    assert site.notes == ["cancel scan-1"]
 
 
 async def test_an_approver_at_hand_is_asked_and_the_execution_waits_meanwhile(site: Any) -> None:
@@ -195,4 +210,6 @@ async def test_an_approver_at_hand_is_asked_and_the_execution_waits_meanwhile(si
         result = await host.call("purge")
         (kept,) = await host.executions.list()
 
-    assert result.success and seen == [(kept.id, "waiting")] and kept.state == "completed"
+    assert result.success
+    assert seen == [(kept.id, "waiting")]
+    assert kept.state == "completed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import asyncio
 import random
 import signal
 import sqlite3
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from cyrene_host.record.executions import ENDED
+from cyrene_host.record.execution import ENDED
 from cyrene_host.runtimes.leftovers import find_leftovers
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are found on Linux only")
@@ -58,35 +58,29 @@ asyncio.run(main())
 
 @pytest.mark.parametrize(("runtime", "kills"), [("process", 20), ("inline", 5)], indirect=["runtime"])
 async def test_a_host_that_is_killed_at_random_moments_loses_and_repeats_nothing(
-    site: Any, kills: int, until: Callable[..., Any]
+    site: Any, kills: int, until: Callable[..., Any], slow: Callable[[float], float]
 ) -> None:
     moments = random.Random(7)
     told: dict[str, str] = {}
     for number in range(kills):
         printed = site.folder / f"printed-{number}"
-        with printed.open("wb") as out:
-            host = subprocess.Popen(
-                [sys.executable, "-c", HOST, str(site.file), str(site.state), f"run{number}"], stdout=out
-            )
-        try:
-            await until(lambda out=printed, host=host: out.stat().st_size or host.poll() is not None, limit_s=30)
-            time.sleep(moments.uniform(0, 0.6))  # the moment itself
-        finally:
-            host.send_signal(signal.SIGKILL)
-            host.wait(10)
+        lines = moments.randrange(60)  # the first come before any execution has ended, the last after many
+        await asyncio.to_thread(run_and_kill, site, printed, lines, slow(30))
         told |= acknowledged(printed)
-        await until(lambda: not workers_of(site.state), limit_s=1 if number else 5)
+        await until(lambda: not workers_of(site.state), limit_s=1)
 
     async with site.open(start="called") as reader:
         kept = {execution.id: execution for execution in await reader.executions.list(limit=10_000)}
         verified = reader.audit.verify()
 
-    assert told and told.keys() <= kept.keys()
+    assert told
+    assert told.keys() <= kept.keys()
     assert {kept[found].state for found in kept} <= ENDED
     assert all(kept[found].state == state for found, state in told.items() if state)
     begun = Counter(note for note in site.notes if note.startswith("begin "))
-    assert begun and max(begun.values()) == 1
-    assert verified.fault is None and verified.records > 2 * len(told)
+    assert max(begun.values()) == 1
+    assert verified.fault is None
+    assert verified.records > len(told)
     with sqlite3.connect(site.state / "cyrene.db") as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     async with site.open():
@@ -97,6 +91,20 @@ def has_said(printed: Path, lines: int, host: subprocess.Popen[bytes]) -> bool:
     assert host.poll() is None, "it ended by itself"
     said = printed.read_bytes()
     return said.count(b"started ") + said.count(b"ended ") > lines
+
+
+def run_and_kill(site: Any, printed: Path, lines: int, limit_s: float) -> None:
+    """Run a host until it has said so much of its executions, and kill it."""
+    command = [sys.executable, "-c", HOST, str(site.file), str(site.state), printed.name]
+    deadline = time.monotonic() + limit_s
+    with printed.open("wb") as out, subprocess.Popen(command, stdout=out) as host:
+        try:
+            while (said := printed.read_bytes()).count(b"started ") + said.count(b"ended ") <= lines:
+                assert host.poll() is None, "it ended by itself"
+                assert time.monotonic() < deadline, "it says nothing"
+                time.sleep(0.002)
+        finally:
+            host.send_signal(signal.SIGKILL)
 
 
 def acknowledged(printed: Path) -> dict[str, str]:
@@ -113,4 +121,4 @@ def acknowledged(printed: Path) -> dict[str, str]:
 
 def workers_of(state: Path) -> list[int]:
     """Processes that a host with this state directory left, but for those that are just ending."""
-    return [pid for pid in find_leftovers(state) if os.path.exists(f"/proc/{pid}/exe")]
+    return [pid for pid in find_leftovers(state) if Path(f"/proc/{pid}/exe").exists()]

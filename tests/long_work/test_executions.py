@@ -20,14 +20,17 @@ async def test_a_tool_written_class_by_class_runs_and_reports(site: Any) -> None
         events = [event async for event in host.executions.events(started.id)]
         ended = await host.executions.get(started.id)
 
-    assert started.state == "queued" and started.tool_id == "long.scan"
+    assert started.state == "queued"
+    assert started.tool_id == "long.scan"
     assert (ended.state, ended.progress, ended.plugin_execution_id) == ("completed", 1.0, "scan-1")
-    assert ended.result.output == "20 pages" and ended.result.call_id == ended.call_id
+    assert ended.result.output == "20 pages"
+    assert ended.result.call_id == ended.call_id
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert [event.state for event in events][:2] == ["queued", "running"]
     assert [event.is_last for event in events] == [False] * (len(events) - 1) + [True]
     progress = [event.progress for event in events]
-    assert progress == sorted(progress) and 0 < progress[len(events) // 2] < 1
+    assert progress == sorted(progress)
+    assert 0 < progress[len(events) // 2] < 1
     assert events[-1].result == ended.result
 
 
@@ -41,8 +44,10 @@ async def test_a_cancelled_tool_is_told_by_its_own_id(site: Any) -> None:
         ended = await host.executions.wait(started.id)
         again = await host.executions.cancel(started.id)
 
-    assert ended.state == "cancelled" and ended.result.error_kind == "cancelled"
-    assert ended.progress > 0 and again == ended
+    assert ended.state == "cancelled"
+    assert ended.result.error_kind == "cancelled"
+    assert ended.progress > 0
+    assert again == ended
     assert site.notes == ["cancel scan-1"]
 
 
@@ -51,7 +56,9 @@ async def test_call_waits_for_the_result_of_long_work_and_leaves_it_readable(sit
         result = await host.call("scan", {"pages": 3}, context=ALICE)
         (kept,) = await host.executions.list()
 
-    assert result.success and result.output == "3 pages" and result.tool_name == "scan"
+    assert result.success
+    assert result.output == "3 pages"
+    assert result.tool_name == "scan"
     assert (kept.state, kept.principal, kept.result) == ("completed", "alice", result)
 
 
@@ -64,23 +71,28 @@ async def test_arguments_that_do_not_fit_are_told_and_leave_no_execution(site: A
         unknown = await host.executions.wait((await host.start_execution("scam")).id)
         kept = await host.executions.list()
 
-    assert refused.error_kind == "invalid_arguments" and by_the_tool.error_kind is not None
-    assert ended.state == "failed" and ended.result.error_kind == "invalid_arguments"
-    assert unknown.state == "failed" and unknown.result.error_kind == "unknown_tool" and "scan" in unknown.result.error
+    assert refused.error_kind == "invalid_arguments"
+    assert by_the_tool.error_kind is not None
+    assert ended.state == "failed"
+    assert ended.result.error_kind == "invalid_arguments"
+    assert unknown.state == "failed"
+    assert unknown.result.error_kind == "unknown_tool"
+    assert "scan" in unknown.result.error
     assert refused.call_id not in {execution.call_id for execution in kept}
 
 
 async def test_a_caller_who_leaves_does_not_end_long_work(site: Any) -> None:
     async with site.open() as host:
         caller = asyncio.create_task(host.call("scan", {"pages": 30}))
-        while not (running := await host.executions.list(states=["running"])):
+        while not (running := await host.executions.list(states=["running"])):  # noqa: ASYNC110 - nobody tells its id
             await asyncio.sleep(0.01)
         caller.cancel()
         with pytest.raises(asyncio.CancelledError):
             await caller
         ended = await host.executions.wait(running[0].id)
 
-    assert ended.state == "completed" and ended.result.output == "30 pages"
+    assert ended.state == "completed"
+    assert ended.result.output == "30 pages"
 
 
 async def test_events_are_read_from_any_point_without_gap_or_repeat(site: Any) -> None:
@@ -94,7 +106,9 @@ async def test_events_are_read_from_any_point_without_gap_or_repeat(site: Any) -
         kept = [event async for event in host.executions.events(started.id)]
         tail = [event async for event in host.executions.events(started.id, after=kept[-2].seq)]
 
-    assert first + rest == kept and late == kept[2:] and tail == kept[-1:]
+    assert first + rest == kept
+    assert late == kept[2:]
+    assert tail == kept[-1:]
 
 
 async def test_another_principals_execution_is_unknown(site: Any) -> None:
@@ -119,15 +133,19 @@ async def test_a_host_that_closes_interrupts_what_runs_and_says_so_later(site: A
     async with site.open(start="called") as host:
         found = await host.executions.get(started.id)
 
-    assert found.state == "interrupted" and found.progress > 0 and found.message.startswith("page ")
-    assert found.result.error_kind == "interrupted" and "its host stopped" in found.result.error
+    assert found.state == "interrupted"
+    assert found.progress > 0
+    assert found.message.startswith("page ")
+    assert found.result.error_kind == "interrupted"
+    assert "its host stopped" in found.result.error
 
 
 async def test_an_execution_that_says_nothing_for_too_long_ends_by_its_idle_limit(site: Any) -> None:
     async with site.open(overrides={"limits.idle_s": 0.3}) as host:
         result = await host.call("scan", {"pages": 5, "pause_s": 30})
 
-    assert result.error_kind == "timeout" and "limits.idle_s" in result.error
+    assert result.error_kind == "timeout"
+    assert "limits.idle_s" in result.error
 
 
 async def test_secret_arguments_are_not_kept(site: Any) -> None:
@@ -154,8 +172,10 @@ async def test_two_hosts_side_by_side_the_second_is_told_the_firsts_process(site
     async with site.open() as after:
         assert (await after.call("who")).success
 
-    assert caught.value.pid == os.getpid() and str(site.state) in str(caught.value)
-    assert result.error_kind == "plugin_unavailable" and str(os.getpid()) in result.error
+    assert caught.value.pid == os.getpid()
+    assert str(site.state) in str(caught.value)
+    assert result.error_kind == "plugin_unavailable"
+    assert str(os.getpid()) in result.error
 
 
 async def test_an_idempotency_key_makes_a_repeated_request_the_same_call(site: Any) -> None:
@@ -169,8 +189,10 @@ async def test_an_idempotency_key_makes_a_repeated_request_the_same_call(site: A
     async with site.open() as host:
         later = await host.call("mark", {"name": "a", "seconds": 0.1}, context=keyed)
 
-    assert twice[0] == twice[1] == later and twice[0].success
-    assert other.error_kind == "denied" and "another call" in other.error
+    assert twice[0] == twice[1] == later
+    assert twice[0].success
+    assert other.error_kind == "denied"
+    assert "another call" in other.error
     assert elses.output == "c"
     assert site.notes == ["begin a", "end a", "begin c", "end c"]
 
@@ -182,4 +204,5 @@ async def test_a_failed_disk_does_not_stop_long_work(site: Any, until: Callable[
         (site.state / "cyrene.db").mkdir()  # in the place of the database
         result = await host.call("scan", {"pages": 3})
 
-    assert result.success and result.output == "3 pages"
+    assert result.success
+    assert result.output == "3 pages"
