@@ -410,7 +410,7 @@ def test_a_replacement_that_fails_halfway_leaves_the_old_text(plugin: KnowledgeP
 
     def write(text: str) -> str:
         if "many" in text:
-            raise MemoryError
+            raise RuntimeError
         return writing(text)
 
     with pytest.MonkeyPatch.context() as patched:
