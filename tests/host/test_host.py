@@ -638,4 +638,4 @@ async def test_a_plugin_knows_the_folder_where_relative_paths_of_its_configurati
     async with Host.open(file) as host:
         result = await host.call("place")
 
-    assert result.output == str(tmp_path.resolve())
+    assert result.output == str(file.parent)

@@ -194,7 +194,8 @@ async def test_links_and_hidden_files_are_left_out(plugin: KnowledgePlugin, docs
     (docs / ".git").mkdir()
     (docs / ".git" / "note.txt").write_text("zebra")
 
-    assert (await index_all(plugin))["read"] == 4
+    told = await index_all(plugin)
+    assert (told["read"], told["unreadable"]) == (4, {})
     assert found(plugin, "zebra") == []
 
 
@@ -400,6 +401,24 @@ def test_a_run_that_is_stopped_while_it_writes_undoes_that_file(plugin: Knowledg
             stopped()
 
     assert (found(plugin, "many"), found(plugin, "brakes")) == ([], ["docs/manual.pdf"])
+
+
+def test_a_replacement_that_fails_halfway_leaves_the_old_text(plugin: KnowledgePlugin, docs: Path) -> None:
+    IndexRun([docs], store_of(plugin), silent)()
+    (docs / "guide.md").write_text("many words")
+    writing = index.index_text
+
+    def write(text: str) -> str:
+        if "many" in text:
+            raise RuntimeError
+        return writing(text)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(index, "index_text", write)
+        with pytest.raises(sqlite3.OperationalError, match="user-defined function raised exception"):
+            IndexRun([docs], store_of(plugin), silent)()
+
+    assert found(plugin, "worker") == ["docs/guide.md"]
 
 
 def test_a_report_that_raises_ends_the_run_and_leaves_the_index_whole(plugin: KnowledgePlugin, docs: Path) -> None:
