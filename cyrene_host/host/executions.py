@@ -20,7 +20,7 @@ from cyrene_host.host.records import Records
 from cyrene_host.host.running import Running
 from cyrene_host.record.approval import Approval, canonical
 from cyrene_host.record.execution import Execution, ExecutionEvent, ExecutionState
-from cyrene_sdk.errors import CyreneError, ErrorKind
+from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import ToolResult
 
 __all__ = ["Executions", "UnknownExecutionError", "interrupted"]
@@ -80,7 +80,7 @@ class Executions:
         caller: Caller | None = None,
     ) -> Execution:
         """Begin a call of any tool and return its execution at once; see `Host.start_execution`."""
-        await self._claimed()
+        await self._records.claim_for_call()
         running = self._new(name, arguments, context)
         await running.become("queued")
         self._go(running, name, arguments, context=context, deadline_s=deadline_s, caller=caller)
@@ -95,7 +95,7 @@ class Executions:
         caller: Caller | None,
     ) -> ToolResult:
         """_Run a tool that runs long and wait for its result; a caller who leaves does not end it."""
-        await self._claimed()
+        await self._records.claim_for_call()
         running = self._new(tool_id, arguments, context)
         self._go(running, tool_id, arguments, context=context, deadline_s=deadline_s, caller=caller)
         await running.ended.wait()
@@ -104,7 +104,7 @@ class Executions:
 
     async def hold(self, request: ApprovalRequest, context: CallContext, track: Track | None) -> Held:
         """Keep a call until a person has decided."""
-        await self._claimed()
+        await self._records.claim_for_call()
         known = self._running.get(track.id) if track is not None else None
         running = known or self._new(request.tool_id, request.arguments, context)
         now = time.time()
@@ -132,7 +132,7 @@ class Executions:
 
     async def resume(self, approval: Approval) -> Execution:
         """_Run a call that was approved; whoever asks for this has used the approval up."""
-        await self._claimed()
+        await self._records.claim_for_call()
         running = await self._taken_up(await self.get(approval.execution_id))
         kept = running.execution
         context = CallContext(
@@ -253,14 +253,6 @@ class Executions:
             self._end(running, "interrupted")
         if tasks:
             await asyncio.wait(tasks)
-
-    async def _claimed(self) -> None:
-        try:
-            await self._records.claim()
-        except CyreneError as error:
-            raise CallFailedError(
-                ErrorKind.PLUGIN_UNAVAILABLE, error.what, where=error.where, mend=error.mend, retryable=True
-            ) from error
 
     def _new(self, name: str, arguments: object, context: CallContext) -> Running:
         tool_id, plugin, shown = self._shown(name, arguments)

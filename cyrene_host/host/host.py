@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -23,10 +22,11 @@ from cyrene_host.catalog.catalog import CatalogPlugin
 from cyrene_host.catalog.secrets import Redactor
 from cyrene_host.catalog.state import PluginState
 from cyrene_host.catalog.vouched import Vouched
-from cyrene_host.errors import CallFailedError, HostStateError
+from cyrene_host.errors import HostStateError
 from cyrene_host.host.api import Offer, PluginAccess
 from cyrene_host.host.changes import Changes, Standing, changes, stands_for
 from cyrene_host.host.desk import Desk
+from cyrene_host.host.hook_packages import hook_packages
 from cyrene_host.host.inventory import Inventory
 from cyrene_host.host.outlets import Asker, Messenger, Outlets
 from cyrene_host.host.plugins import Plugins
@@ -39,7 +39,6 @@ from cyrene_host.runtimes.places import Places
 from cyrene_host.supervise.life import Life, Surroundings
 from cyrene_host.supervise.marks import FailureMarks
 from cyrene_host.supervise.supervisor import Supervisor
-from cyrene_sdk.errors import CyreneError, ErrorKind
 from cyrene_sdk.protocols import PluginConfig
 from cyrene_sdk.types import ToolResult
 
@@ -73,7 +72,7 @@ class Host:
         self._inventory = inventory
         self._start = start
         self._is_open = False
-        self._hooks = Hooks(_hook_packages(inventory))
+        self._hooks = Hooks(hook_packages(inventory))
         self._lives: dict[str, Life] = {}
         self._places = Places(inventory.state_dir)
         self._marks = FailureMarks(inventory.state_dir)
@@ -270,12 +269,7 @@ class Host:
 
     async def _activate(self, name: str) -> None:
         """Start a plugin for a call."""
-        try:
-            await self._desk.records.claim()
-        except CyreneError as error:
-            raise CallFailedError(
-                ErrorKind.PLUGIN_UNAVAILABLE, error.what, where=error.where, mend=error.mend, retryable=True
-            ) from error
+        await self._desk.records.claim_for_call()
         await self._supervisor.activate(name)
 
     async def _reload(self) -> Changes:
@@ -395,20 +389,3 @@ class Opening:
 
 def _standing(inventory: Inventory) -> dict[str, Standing]:
     return {name: stands_for(record, inventory) for name, record in inventory.catalog.plugins.items()}
-
-
-def _hook_packages(inventory: Inventory) -> list[tuple[str, object]]:
-    """Import the hook packages that cyrene.toml enables, in its order."""
-    found = {point.name: point for points in inventory.entry_points.hooks.values() for point in points}
-    packages: list[tuple[str, object]] = []
-    for name in inventory.settings.hooks.enabled:
-        point = found.get(name)
-        if point is None:
-            raise HostStateError(
-                f"there is no hook package '{name}'",
-                where="cyrene.toml, [hooks] enabled",
-                mend=f"install it, or take it out; installed are: {', '.join(found) or 'none'}",
-            )
-        module = importlib.import_module(point.module)
-        packages.append((name, getattr(module, point.attribute) if point.attribute else module))
-    return packages

@@ -11,6 +11,7 @@ from uuid import uuid4
 import anyio
 import anyio.to_thread
 
+from cyrene_host.errors import CallFailedError
 from cyrene_host.record.approvals import ApprovalRecords
 from cyrene_host.record.execution import Execution
 from cyrene_host.record.executions import ExecutionRecords
@@ -19,6 +20,7 @@ from cyrene_host.record.instances import HostKind, Instance, Instances, Living
 from cyrene_host.record.notifications import Notifications
 from cyrene_host.record.storage import PluginStorage
 from cyrene_host.record.store import Store
+from cyrene_sdk.errors import CyreneError, ErrorKind
 from cyrene_sdk.types import ToolResult
 
 __all__ = ["Records"]
@@ -67,6 +69,19 @@ class Records:
                 if self._claim is None:
                     claim = functools.partial(self._instances.claim, self._kind, self.instance)
                     self._claim = await anyio.to_thread.run_sync(claim)
+
+    async def claim_for_call(self) -> None:
+        """Claim the state directory on behalf of a call.
+
+        Raises:
+            CallFailedError: `plugin_unavailable`, where it cannot be claimed.
+        """
+        try:
+            await self.claim()
+        except CyreneError as error:
+            raise CallFailedError(
+                ErrorKind.PLUGIN_UNAVAILABLE, error.what, where=error.where, mend=error.mend, retryable=True
+            ) from error
 
     async def resident(self) -> Living | None:
         """Return the other host that is at work on this state directory until it is stopped, if there is one."""
