@@ -44,6 +44,8 @@ class Running:
         self.task: asyncio.Task[None] | None = None
         self.shown: Any = None  # the arguments as they are kept while it runs
         self._records = records
+        self._latest = execution  # as it is to be kept
+        self._seq = seq
         self._events: list[ExecutionEvent] = []
         self._before = seq
         self._unkept: list[ExecutionEvent] = []
@@ -54,7 +56,7 @@ class Running:
         self._news = asyncio.Event()
         self.left = asyncio.Event()
         self.has_begun = False  # whether its task can be cancelled
-        self.is_kept = True
+        self._is_kept = True
 
     def tell(self, report: Any) -> None:
         """Take a report of progress: a worker's word, so it is clamped here too. The newest wins."""
@@ -79,18 +81,21 @@ class Running:
     async def become(self, state: ExecutionState, **changes: Any) -> None:
         """Change its state, and return when that is kept; where it cannot be kept it goes on without."""
         self._tell_now()
-        self.execution = replace(self.execution, state=state, **changes)
-        self._happened(self.execution.result)
+        self._change(state=state, **changes)
         if self._keeping is not None:
             await asyncio.shield(self._keeping)
 
     async def end(self, state: ExecutionState, result: ToolResult) -> None:
-        """Let it have ended; one that nobody has heard of is not kept."""
-        now = time.time()
-        if self._before + len(self._events):
-            await self.become(state, result=result, ended_at=now)
-        else:
-            self.execution = replace(self.execution, state=state, result=result, ended_at=now)
+        """Let it have ended, once that is kept; one that nobody has heard of is not kept."""
+        self._tell_now()
+        last = replace(self.execution, state=state, result=result, ended_at=time.time())
+        if self._seq:
+            event = self._event(last)
+            self._unkept.append(event)
+            self._latest = last
+            await asyncio.shield(self._kept())
+            self._tell_all(event)
+        self.execution = last
         self.ended.set()
 
     async def events(self, after: int) -> AsyncGenerator[ExecutionEvent, None]:
@@ -129,32 +134,45 @@ class Running:
             progress, message = self._report
             self._report = None
             self._told_at = asyncio.get_running_loop().time()
-            self.execution = replace(self.execution, progress=progress, message=message)
-            self._happened(None)
+            self._change(progress=progress, message=message)
 
-    def _happened(self, result: ToolResult | None) -> None:
-        execution = self.execution
-        seq = self._before + len(self._events) + 1
-        event = ExecutionEvent(seq, time.time(), execution.state, execution.progress, execution.message, result)
-        self._events.append(event)
+    def _change(self, **changes: Any) -> None:
+        """Be another from now on: who follows it is told at once, and it is kept soon."""
+        self.execution = self._latest = replace(self.execution, **changes)
+        event = self._event(self.execution)
         self._unkept.append(event)
-        if self._keeping is None:
-            self._keeping = asyncio.get_running_loop().create_task(self._keep())
+        self._tell_all(event)
+        self._kept()
+
+    def _event(self, execution: Execution) -> ExecutionEvent:
+        self._seq += 1
+        return ExecutionEvent(
+            self._seq, time.time(), execution.state, execution.progress, execution.message, execution.result
+        )
+
+    def _tell_all(self, event: ExecutionEvent) -> None:
+        self._events.append(event)
         news, self._news = self._news, asyncio.Event()
         news.set()
+
+    def _kept(self) -> asyncio.Task[None]:
+        """Return what ends when all is kept that has happened, or cannot be kept."""
+        if self._keeping is None:
+            self._keeping = asyncio.get_running_loop().create_task(self._keep())
+        return self._keeping
 
     async def _keep(self) -> None:
         """Write until everything is written: what happens meanwhile goes along with the next writing."""
         try:
             while self._unkept:
                 events, self._unkept = self._unkept, []
-                await self._records.write(self.execution, events)
-                self.is_kept = True
+                await self._records.write(self._latest, events)
+                self._is_kept = True
                 self._forget()
         except CyreneError as error:
-            if self.is_kept:
+            if self._is_kept:
                 _log.error("execution '%s' goes on, but cannot be kept: %s", self.id, error)
-            self.is_kept = False
+            self._is_kept = False
         finally:
             self._keeping = None
 
