@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,6 +87,25 @@ async def test_who_waits_gets_the_next_message_at_once(messages: Notifications, 
         assert [message.text for message in await waiting] == ["new"]
     assert not for_another.done()
     for_another.cancel()
+
+
+class CountingStore(Store):
+    """A store that counts how often it is read."""
+
+    reads = 0
+
+    async def read(self, work: Any) -> Any:
+        self.reads += 1
+        return await super().read(work)
+
+
+async def test_who_waits_looks_once_for_each_message(tmp_path: Path, store_url: str | None) -> None:
+    store = CountingStore(tmp_path, store_url)
+    messages = Notifications(store)
+    await messages.leave("bob", "clock", "not for ada")
+    assert await messages.newer(0, "ada", wait_s=0.2) == []
+    assert store.reads == 1
+    await store.close()
 
 
 async def test_who_waits_in_vain_gets_nothing(messages: Notifications) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from cyrene_host.record import database
 from cyrene_host.record.failures import StoreError
+from cyrene_host.record.locks import locked
 from cyrene_host.record.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -164,6 +165,17 @@ async def test_a_database_that_another_process_holds_is_locked_until_it_lets_go(
     other.execute("ROLLBACK")
     other.close()
     assert await lite.write(keeps("b")) == "b"
+
+
+async def test_a_database_that_another_process_opens_is_waited_for_but_not_for_ever(
+    lite: Store, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_OPEN_S", 0.2)
+    file.parent.mkdir()
+    with locked(file.with_name("cyrene.db.lock"), 1):
+        error = await fault_of(lite.write(keeps("a")))
+    assert (error.fault, error.where) == ("locked", str(file))
+    assert await lite.write(keeps("a")) == "a"
 
 
 @pytest.mark.parametrize("garbage", [b"this is no database " * 500, b"SQLite format 3\0" + b"\xff" * 8176])
