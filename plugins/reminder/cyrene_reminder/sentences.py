@@ -79,9 +79,8 @@ def _line(reminder: Reminder, zone: tzinfo, language: Language) -> str:
     when = shown(reminder.due, zone, language)
     if reminder.repeat is None:
         return f"{when} {reminder.text}"
-    following = f"下次 {when}" if language == "zh" else f"next on {when}"
-    opening, closing = "（）" if language == "zh" else ("(", ")")
-    return f"{_repeated(reminder.repeat, language)} {reminder.text}{opening}{following}{closing}"
+    following = f"（下次 {when}）" if language == "zh" else f" (next on {when})"
+    return f"{_repeated(reminder.repeat, language)} {reminder.text}{following}"
 
 
 def _repeated(repeat: Repeat, language: Language) -> str:

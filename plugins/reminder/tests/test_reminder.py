@@ -124,13 +124,17 @@ async def test_a_whole_text_is_preferred_to_a_part_and_several_are_asked_about(m
     async with memory_host.run() as plugin:
         await plugin.remind("call mom", "tomorrow at 8am")
         first = (await plugin.remind("call", "tomorrow at 9am")).data["id"]
-        second = (await plugin.remind("call", "tomorrow at 10am")).data["id"]
+        second = (await plugin.remind("call", "every Monday and Tuesday at 10am")).data["id"]
         with pytest.raises(ModelRetry) as refused:
             await plugin.cancel_reminder("Call")
         cancelled = await plugin.cancel_reminder(first)
+        the_other = await plugin.cancel_reminder(second)
 
     assert str(refused.value) == f"several reminders fit 'Call', give an id: [{first}] call, [{second}] call"
     assert cancelled.output == "Cancelled the reminder: Tue 2026-12-01 at 09:00 call"
+    assert the_other.output == (
+        "Cancelled the reminder: every Mon, Tue at 10:00 call (next on Tue 2026-12-01 at 10:00)"
+    )
 
 
 async def test_nobody_cancels_what_is_not_theirs(memory_host: Any, as_user: Any) -> None:
