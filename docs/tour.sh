@@ -22,6 +22,10 @@ say "A call, and one that calculates:"
 show 0 cyrene call hello name=开拓者
 show 0 cyrene call calculator "expression=2*(3+4)"
 
+say "A tool that runs long tells its progress; here it indexes docs/, and then a page is found:"
+show 0 cyrene call index folder=docs
+show 0 cyrene call search "query=what happens when a plugin crashes" limit=1
+
 say "A refused call says what is wrong, where, and how to mend it:"
 show 2 cyrene call hello nmae=开拓者
 
