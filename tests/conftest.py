@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -15,6 +16,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cyrene_host import Host
+
+with contextlib.suppress(ImportError):  # there only where coverage is measured
+    import coverage.inorout
+
+    # At each change of sys.path it takes out of sys.modules what other threads import meanwhile, to undo its own
+    # imports of source packages. There are none of those: pyproject.toml names folders.
+    vars(coverage.inorout)["sys_modules_saved"] = contextlib.nullcontext
 
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
