@@ -39,7 +39,7 @@ LAYERS = {
         ["tools"],
         ["progress", "signature"],
         ["binding", "docstrings"],
-        ["protocols"],
+        ["protocols", "threads"],
         ["context", "hooks"],
         ["types"],
         ["errors"],

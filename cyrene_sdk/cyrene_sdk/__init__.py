@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Storage,
         Tool,
     )
+    from cyrene_sdk.threads import wait_for
     from cyrene_sdk.tools import FunctionComplexTool, FunctionTool, complex_tool, function_tool, tool
     from cyrene_sdk.types import (
         DangerLevel,
@@ -76,9 +77,10 @@ __all__ = [
     "current_call",
     "function_tool",
     "tool",
+    "wait_for",
 ]
 
-_MODULES = ("errors", "context", "types", "protocols", "tools", "plugin")
+_MODULES = ("errors", "context", "types", "protocols", "tools", "plugin", "threads")
 
 
 def __getattr__(name: str) -> Any:

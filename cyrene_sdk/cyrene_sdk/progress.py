@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from cyrene_sdk.errors import ErrorKind
+from cyrene_sdk.threads import check_cancelled
 from cyrene_sdk.types import ProgressStatus, ToolProgress, ToolResult
 
 __all__ = ["ProgressSlot", "plain_data"]
@@ -37,13 +38,26 @@ class ProgressSlot:
         self._is_open = True
 
     def __call__(self, progress: float, message: str = "") -> None:
-        """Tell progress; what is no number is passed on as NaN, for the runner to judge."""
+        """Tell progress; what is no number is passed on as NaN, for the runner to judge.
+
+        Raises:
+            asyncio.CancelledError: this is the thread of a plain `def`, and the work was cancelled.
+        """
+        check_cancelled()
         try:
             fraction = float(progress)
         except (TypeError, ValueError, OverflowError):
             fraction = math.nan
         self._progress = max(self._progress, min(fraction, 1.0))  # in this order NaN changes nothing
-        self._leave((fraction, str(message)))
+        self.leave((fraction, str(message)))
+
+    def leave(self, report: ToolProgress | tuple[float, str]) -> None:
+        """Leave a report for whoever iterates, in place of one that nobody has read."""
+        with self._lock:
+            wakes = self._is_open and self._unread is None
+            self._unread = report
+        if wakes:  # once for each report that is read, so that a flood does not fill the loop's queue
+            self._loop.call_soon_threadsafe(self._arrival.set)
 
     def close(self) -> None:
         """Drop whatever is told from now on."""
@@ -81,7 +95,7 @@ class ProgressSlot:
                 if not isinstance(told, ToolProgress):
                     self(*told)
                 elif told.status is ProgressStatus.RUNNING:
-                    self._leave(told)
+                    self.leave(told)
                 else:
                     return told
                 if self._loop.time() - resumed > _LOOP_SHARE_S:
@@ -103,13 +117,6 @@ class ProgressSlot:
 
     def _report(self, status: ProgressStatus, progress: float, **more: Any) -> ToolProgress:
         return ToolProgress(execution_id=self._execution_id, status=status, progress=progress, **more)
-
-    def _leave(self, report: ToolProgress | tuple[float, str]) -> None:
-        with self._lock:
-            wakes = self._is_open and self._unread is None
-            self._unread = report
-        if wakes:  # once for each report that is read, so that a flood does not fill the loop's queue
-            self._loop.call_soon_threadsafe(self._arrival.set)
 
 
 def plain_data(value: Any) -> Any:

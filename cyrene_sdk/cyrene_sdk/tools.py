@@ -19,6 +19,7 @@ from cyrene_sdk.errors import DefinitionError, NoCurrentCallError
 from cyrene_sdk.progress import ProgressSlot
 from cyrene_sdk.protocols import Report
 from cyrene_sdk.signature import Signature, UnresolvedNameError, place_of, read_signature, typed_parameters
+from cyrene_sdk.threads import in_thread
 from cyrene_sdk.types import DangerLevel, ToolComplexity, ToolDefinition, ToolProgress, ToolResult
 
 __all__ = [
@@ -293,15 +294,15 @@ class FunctionComplexTool(FunctionTool):
                 yield last
         finally:
             slot.close()
-            work.cancel()
+            _cancel_once(work)
             await asyncio.gather(work, return_exceptions=True)
             del self._running[work]
 
     async def cancel(self, execution_id: str) -> None:
-        """End the execution with this id, if it still runs; a `def` in its thread is left to end alone."""
+        """End the execution with this id, if it still runs; a `def` in its thread notices at its next report."""
         for work, running_id in self._running.items():
             if running_id == execution_id:
-                work.cancel()
+                _cancel_once(work)
 
     async def execute(self, args: Mapping[str, Any]) -> ToolResult:
         """Run the function to its end and return the result, without the progress."""
@@ -315,9 +316,14 @@ class FunctionComplexTool(FunctionTool):
         try:
             if inspect.isasyncgenfunction(self._call):
                 return await slot.drain(call())
-            return slot.ended(await call() if self._is_coroutine else await asyncio.to_thread(call))
+            return slot.ended(await call() if self._is_coroutine else await in_thread(call))
         except (SystemExit, KeyboardInterrupt) as exit_request:
             return exit_request  # raised out of a task, either would end the event loop
+
+
+def _cancel_once(work: asyncio.Task[Any]) -> None:
+    if not work.cancelling():  # a second time would tear it out of what it does to end well
+        work.cancel()
 
 
 def _decorated(function: _F | None, complexity: ToolComplexity, options: ToolOptions) -> _F | Callable[[_F], _F]:

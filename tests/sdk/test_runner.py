@@ -26,6 +26,7 @@ from cyrene_sdk import (
     ToolResult,
     current_call,
 )
+from cyrene_sdk._worker.contract import CONTRACT
 from cyrene_sdk._worker.faults import Fault, StageError
 from cyrene_sdk._worker.loading import Code
 from cyrene_sdk._worker.runner import Runner
@@ -365,7 +366,7 @@ def hello(self, name: str) -> str: return name
 """
     manifest = await write(body, head="class Settings(BaseModel):\n    port: int").describe(5)
 
-    assert manifest["sdk_contract"] == 1
+    assert manifest["sdk_contract"] == CONTRACT
     assert manifest["metadata"]["name"] == "made"
     assert [definition["name"] for definition in manifest["tools"]] == ["hello"]
     assert manifest["config_schema"]["properties"]["port"]["type"] == "integer"
@@ -602,7 +603,8 @@ async def test_a_complex_tool_that_ends_without_a_result_is_output_invalid(
     [
         (ToolProgress(status=ProgressStatus.FAILED, error="disk full"), "disk full"),
         (ToolProgress(status=ProgressStatus.FAILED), "the execution ended as failed"),
-        (ToolProgress(status=ProgressStatus.CANCELLED), "the execution ended as cancelled"),
+        (ToolProgress(status=ProgressStatus.FAILED, message="no paper"), "no paper"),
+        (ToolProgress(status=ProgressStatus.FAILED, error="no paper", result=RESULT), "no paper"),
     ],
 )
 async def test_a_complex_tool_that_reports_its_failure_fails(

@@ -8,16 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
+import inspect
 import math
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeVar
 
-__all__ = ["CANCELLED", "LATE", "Bounds", "OutOfThreadsError", "Raised", "Work"]
+from cyrene_sdk.threads import Ties
+
+__all__ = [
+    "CANCELLED",
+    "LATE",
+    "Bounds",
+    "LongWork",
+    "OutOfThreadsError",
+    "Raised",
+    "Work",
+    "answering",
+    "invoke",
+]
 
 LATE: Final = object()
 """Instead of a value: the limit passed."""
@@ -77,6 +89,20 @@ class Work:
         """Called by the work itself, or when it is given up."""
         self._is_done = True
         self._end(self, value)
+
+
+class LongWork(Work):
+    """Work with two limits: seconds in all, and seconds without a sign of life."""
+
+    __slots__ = ("idle_s", "last_deadline")
+
+    idle_s: float
+    last_deadline: float
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the limit that comes first is the one on time without a sign of life."""
+        return self.deadline < self.last_deadline
 
 
 class Bounds:
@@ -150,15 +176,34 @@ class Bounds:
         begun.task = self._start(work, begun, begun.deadline)
         return begun
 
+    def begin_long(
+        self, work: Coroutine[Any, Any, Any], limit_s: float, idle_s: float, tell: Callable[[Any], None]
+    ) -> LongWork:
+        """Do what `begin` does for work that says that it is alive, by `stir`, at least every `idle_s` seconds."""
+        now = time.monotonic()
+        begun = LongWork(work, now + min(limit_s, idle_s), tell, self._end)
+        begun.idle_s, begun.last_deadline = idle_s, now + limit_s
+        begun.task = self._start(work, begun, begun.deadline)
+        return begun
+
+    def stir(self, begun: LongWork) -> None:
+        """Let the time without a sign of life begin anew; what is over its limit or cancelled stays so."""
+        now = time.monotonic()
+        if not begun.done() and not begun.is_cancelled and now < begun.deadline:
+            begun.deadline = min(now + begun.idle_s, begun.last_deadline)
+            self._limited[begun] = (begun.deadline, begun.task)
+
     def cancel(self, begun: Work) -> None:
         """Cancel what was begun, and give it up after the grace."""
         if not begun.done():
             begun.is_cancelled = True
             self._stop(begun, begun.task)
 
-    async def in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def in_thread(self, function: Callable[..., Any], *args: Any, stays: bool = False) -> Any:
         """Run a plain function in a daemon thread of its own; return or raise what it does.
 
+        Args:
+            stays: once cancelled, wait for the end of the function, which may notice; a second time means it.
         Raises:
             OutOfThreadsError: all threads of this plugin are busy.
         """
@@ -168,7 +213,8 @@ class Bounds:
             )
         loop = self._loop
         done: asyncio.Future[Any] = loop.create_future()
-        context = contextvars.copy_context()
+        ties = Ties(loop)
+        context = ties.context()
 
         def work() -> None:
             try:
@@ -190,16 +236,23 @@ class Bounds:
 
         threading.Thread(target=work, daemon=True).start()
         self._threads += 1
+        value = await self._thread_ended(done, ties, stays)
+        if isinstance(value, Raised):
+            raise value.error
+        return value
+
+    async def _thread_ended(self, done: asyncio.Future[Any], ties: Ties, stays: bool) -> Any:
         try:
-            value = await done
+            return await (asyncio.shield(done) if stays else done)
         except asyncio.CancelledError:
+            ties.cut()
+            if stays:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await done
             if done.cancelled():  # else the function ended at this very moment
                 self._given_up_threads += 1
                 self._changed()
             raise
-        if isinstance(value, Raised):
-            raise value.error
-        return value
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -208,7 +261,7 @@ class Bounds:
 
     def _start(self, work: Coroutine[Any, Any, Any], answer: _Answer, deadline: float) -> asyncio.Task[None]:
         # With a name, since making one with a number costs 0.1 µs.
-        task = self._loop.create_task(_answering(work, answer, self._pid), name="cyrene work")
+        task = self._loop.create_task(answering(work, answer, self._pid), name="cyrene work")
         self._limited[answer] = (deadline, task)
         if deadline < self._alarm_at:
             self._set_alarm(deadline)
@@ -281,7 +334,7 @@ def _give_up(answer: _Answer) -> None:
         answer.set_result(_GIVEN_UP)
 
 
-async def _answering(work: Coroutine[Any, Any, Any], answer: _Answer, pid: int) -> None:
+async def answering(work: Coroutine[Any, Any, Any], answer: _Answer, pid: int) -> None:
     try:
         value = await work
     except BaseException as error:  # noqa: BLE001 - plugin code, SystemExit included
@@ -290,3 +343,13 @@ async def _answering(work: Coroutine[Any, Any, Any], answer: _Answer, pid: int) 
         os._exit(0)  # the work forked, and this is the child: the loop and its sockets are the parent's
     if not answer.done():
         answer.set_result(value)
+
+
+async def invoke(bounds: Bounds, function: Callable[..., Any], *args: Any, stays: bool = False) -> Any:
+    """Call a method that may be `async def` or `def`; a plain one runs in a thread (`stays` as for `in_thread`)."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*args)
+    if inspect.isasyncgenfunction(function):
+        return function(*args)
+    value = await bounds.in_thread(function, *args, stays=stays)
+    return await value if isinstance(value, Awaitable) else value

@@ -18,6 +18,7 @@ from cyrene_sdk._worker.faults import Fault, StageError
 from cyrene_sdk._worker.host_link import HostLink, LinkLog
 from cyrene_sdk._worker.loading import Code
 from cyrene_sdk._worker.outcomes import Fields
+from cyrene_sdk._worker.progress import Progress, Watch
 from cyrene_sdk._worker.runner import Runner
 from cyrene_sdk._worker.wire import Link, Message
 from cyrene_sdk.context import CurrentCall
@@ -120,12 +121,17 @@ class _Worker:
         number, runner = order["id"], self._runner
         call = CurrentCall(*order["call"])
         tell = partial(self._tell, number)
-        work = runner.begin(order["tool"], order["args"], call, order["limit"], order["validate"], tell)
+        idle_s = order.get("idle")
+        watch = None if idle_s is None else Watch(idle_s, partial(self._tell_progress, number))
+        work = runner.begin(order["tool"], order["args"], call, order["limit"], order["validate"], tell, watch)
         if work is not None:
             self._cancels[number] = partial(runner.cancel, work)
 
     def _tell(self, number: int, outcome: Fields | Fault) -> None:
         self._end_of(number, {"fault": _plain(outcome)} if isinstance(outcome, Fault) else {"fields": outcome})
+
+    def _tell_progress(self, number: int, progress: Progress) -> None:
+        self._link.send({"k": "progress", "id": number, **progress._asdict()})
 
     async def _validate(self, order: Message) -> Message:
         call = CurrentCall(*order["call"])

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from cyrene_sdk._worker.bounds import CANCELLED, LATE, Bounds, OutOfThreadsError, Raised, Work
+from cyrene_sdk._worker.bounds import CANCELLED, LATE, Bounds, OutOfThreadsError, Raised, Work, invoke
 from cyrene_sdk._worker.contract import CONTRACT
+from cyrene_sdk._worker.execution import Executions
 from cyrene_sdk._worker.faults import Fault, Stage, StageError, fault_of, sentence_of, trace_of
 from cyrene_sdk._worker.gate import GateError, checked
 from cyrene_sdk._worker.loading import Code, forget_plugin, load_plugin
 from cyrene_sdk._worker.outcomes import Fields, is_plain, outcome_of
+from cyrene_sdk._worker.progress import Watch
 from cyrene_sdk.context import CurrentCall, _current
-from cyrene_sdk.errors import CyreneError, DefinitionError, ErrorKind, ToolFailure
+from cyrene_sdk.errors import CyreneError, DefinitionError, ErrorKind
 from cyrene_sdk.plugin import BasePlugin, ConfigError
 from cyrene_sdk.protocols import ComplexTool, HostAPI, Plugin, PluginConfig, Tool
 from cyrene_sdk.tools import FunctionTool
-from cyrene_sdk.types import PluginMetadata, ProgressStatus, ToolComplexity, ToolDefinition
+from cyrene_sdk.types import PluginMetadata, ToolComplexity, ToolDefinition
 
 __all__ = ["Runner", "ToolListing"]
 
@@ -42,6 +43,10 @@ class _LiveTool:
     checks_itself: bool  # a FunctionTool binds, and so checks, its arguments on execution
     fault: str
 
+    def validates(self, is_asked: bool) -> bool:
+        """Whether its `validate` has to be called, where that is asked for."""
+        return is_asked and not self.checks_itself
+
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
@@ -49,10 +54,6 @@ class ToolListing:
 
     definitions: list[ToolDefinition]
     faults: dict[str, str]
-
-
-class _NoResultError(Exception):
-    """A ComplexTool ended without a terminal report that carries a result."""
 
 
 class Runner:
@@ -74,6 +75,7 @@ class Runner:
         self._calls = Bounds(grace_s=grace_s, most_threads=threads, on_change=on_abandoned)
         # Threads of their own: a plugin whose calls take every thread is busy, not ill, and can still be stopped.
         self._stages = Bounds(grace_s=grace_s, most_threads=STAGE_THREADS)
+        self._executions = Executions(self._calls, Bounds(grace_s=0, most_threads=threads), grace_s / 2, _outcome)
         self._plugin: Plugin | None = None
         self._tools: dict[str, _LiveTool] = {}
 
@@ -93,11 +95,11 @@ class Runner:
 
     async def init(self, config: PluginConfig, limit_s: float) -> None:
         """Hand the configuration over; a `BasePlugin` with a `config` model checks it first."""
-        await self._stage("init", limit_s, _invoke(self._stages, self._loaded.init, config))
+        await self._stage("init", limit_s, invoke(self._stages, self._loaded.init, config))
 
     async def start(self, host: HostAPI, limit_s: float) -> None:
         """Start the plugin with its access to the host."""
-        await self._stage("start", limit_s, _invoke(self._stages, self._loaded.start, host))
+        await self._stage("start", limit_s, invoke(self._stages, self._loaded.start, host))
 
     async def tools(self, limit_s: float) -> ToolListing:
         """Ask for the tools; of two with one name the first is used."""
@@ -121,11 +123,11 @@ class Runner:
 
     async def health(self, limit_s: float) -> None:
         """Ask the plugin whether it is well."""
-        await self._stage("health", limit_s, _invoke(self._stages, self._loaded.health))
+        await self._stage("health", limit_s, invoke(self._stages, self._loaded.health))
 
     async def stop(self, limit_s: float) -> None:
         """Let the plugin release what it holds."""
-        await self._stage("stop", limit_s, _invoke(self._stages, self._loaded.stop))
+        await self._stage("stop", limit_s, invoke(self._stages, self._loaded.stop))
 
     async def describe(self, limit_s: float) -> dict[str, Any]:
         """Return the manifest (a JSON object) without `init` or `start`."""
@@ -139,7 +141,7 @@ class Runner:
         if listing.faults:
             manifest["tool_faults"] = listing.faults
         schema = getattr(self._loaded, "config_schema", None)
-        if callable(schema) and (found := await self._stage("load", limit_s, _invoke(self._stages, schema))):
+        if callable(schema) and (found := await self._stage("load", limit_s, invoke(self._stages, schema))):
             manifest["config_schema"] = found
         return manifest
 
@@ -151,17 +153,27 @@ class Runner:
             forget_plugin(self._code)
 
     def call(
-        self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, validate: bool = True
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        call: CurrentCall,
+        limit_s: float,
+        validate: bool = True,
+        watch: Watch | None = None,
     ) -> Coroutine[Any, Any, Fields | Fault]:
         """Run one attempt of a tool: its `validate` (unless told not to), then its execution.
 
         Args:
             arguments: checked against the tool's schema already; the tool owns them.
             limit_s: seconds for this attempt; a tool that swallows cancellation is given up after the grace.
+            watch: who follows a ComplexTool, and how long it may report nothing; None: nobody, and any time.
         """
         live = self._tools.get(name)
         if live is None:
             return _refused(self._unknown(name))
+        if live.runs_long:
+            long_tool = cast(ComplexTool, live.tool)
+            return self._executions.call(long_tool, arguments, call, limit_s, live.validates(validate), watch)
         return self._calls.answered(self._execute(live, arguments, call, validate), limit_s, _outcome)
 
     def begin(
@@ -172,6 +184,7 @@ class Runner:
         limit_s: float,
         validate: bool,
         tell: Callable[[Fields | Fault], None],
+        watch: Watch | None = None,
     ) -> Work | None:
         """Begin what `call` does and have its outcome told: a worker spares each call the task that waits for it.
 
@@ -182,11 +195,15 @@ class Runner:
         if live is None:
             tell(self._unknown(name))
             return None
+        if live.runs_long:
+            long_tool = cast(ComplexTool, live.tool)
+            validate = live.validates(validate)
+            return self._executions.begin(long_tool, arguments, call, limit_s, validate, watch, tell)
         work = self._execute(live, arguments, call, validate)
         return self._calls.begin(work, limit_s, lambda answer: tell(_outcome(answer, limit_s)))
 
     def cancel(self, work: Work) -> None:
-        """Cancel a call that was begun; its outcome is `cancelled`."""
+        """Cancel a call that was begun, a ComplexTool by its own `cancel` too; its outcome is `cancelled`."""
         self._calls.cancel(work)
 
     async def validate(self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float) -> Fault | None:
@@ -212,7 +229,7 @@ class Runner:
     async def _load(self) -> PluginMetadata:
         assert self._code is not None, "a runner without code has no stages"
         self._plugin = await self._stages.in_thread(load_plugin, self._code)
-        metadata = await _invoke(self._stages, self._loaded.metadata)
+        metadata = await invoke(self._stages, self._loaded.metadata)
         if not isinstance(metadata, PluginMetadata):
             raise StageError(
                 f"metadata() returned a {type(metadata).__name__}, not a PluginMetadata",
@@ -222,7 +239,7 @@ class Runner:
         return metadata
 
     async def _list_tools(self) -> ToolListing:
-        tools = await _invoke(self._stages, self._loaded.tools)
+        tools = await invoke(self._stages, self._loaded.tools)
         if not isinstance(tools, Sequence) or isinstance(tools, str):
             raise StageError(
                 f"tools() returned a {type(tools).__name__}, not a list of tools",
@@ -242,46 +259,27 @@ class Runner:
                 stage="tools",
                 mend="write the missing methods, or use the @tool decorator",
             )
-        definition = await _invoke(self._stages, tool.definition)
+        definition = await invoke(self._stages, tool.definition)
         if not isinstance(definition, ToolDefinition):
             raise StageError(
                 f"definition() of tool {number} returned a {type(definition).__name__}, not a ToolDefinition",
                 stage="tools",
                 mend="return ToolDefinition(name=…, description=…, parameters=…)",
             )
-        return _live(tool, definition, ToolComplexity(await _invoke(self._stages, tool.complexity)))
+        return _live(tool, definition, ToolComplexity(await invoke(self._stages, tool.complexity)))
 
     async def _execute(self, live: _LiveTool, arguments: dict[str, Any], call: CurrentCall, validate: bool) -> Any:
         _current.set(call)
         tool = live.tool
         if validate and not live.checks_itself:
-            await _invoke(self._calls, tool.validate, arguments)
-        if live.runs_long:
-            return await self._last_result(cast(ComplexTool, tool), arguments)
+            await invoke(self._calls, tool.validate, arguments)
         if live.is_async:
             return await tool.execute(arguments)  # type: ignore[misc]  # examined at load
-        return await _invoke(self._calls, tool.execute, arguments)
-
-    async def _last_result(self, tool: ComplexTool, arguments: dict[str, Any]) -> Any:
-        begin = tool.execute_async
-        reports = (
-            begin(arguments) if inspect.isasyncgenfunction(begin) else await _invoke(self._calls, begin, arguments)
-        )
-        try:
-            async for report in reports:
-                await asyncio.sleep(0)  # a generator that never waits must not keep its time limit from firing
-                if report.result is not None:
-                    return report.result
-                if report.status in (ProgressStatus.FAILED, ProgressStatus.CANCELLED):
-                    raise ToolFailure(report.error or f"the execution ended as {report.status}")
-        finally:
-            if isinstance(reports, AsyncGenerator):
-                await reports.aclose()
-        raise _NoResultError("the execution ended with no result")
+        return await invoke(self._calls, tool.execute, arguments)
 
     async def _validate(self, live: _LiveTool, arguments: dict[str, Any], call: CurrentCall) -> None:
         _current.set(call)
-        await _invoke(self._calls, live.tool.validate, arguments)
+        await invoke(self._calls, live.tool.validate, arguments)
 
     async def _stage(self, stage: Stage, limit_s: float, work: Coroutine[Any, Any, Any]) -> Any:
         try:
@@ -309,14 +307,6 @@ class Runner:
             mend="mend the plugin's code, or what it says is missing",
             trace=trace_of(error),
         ) from error
-
-
-async def _invoke(bounds: Bounds, function: Callable[..., Any], *args: Any) -> Any:
-    """Call a method that may be `async def` or `def`; a plain one runs in a thread."""
-    if inspect.iscoroutinefunction(function):
-        return await function(*args)
-    value = await bounds.in_thread(function, *args)
-    return await value if isinstance(value, Awaitable) else value
 
 
 def _live(tool: Tool, definition: ToolDefinition, complexity: ToolComplexity) -> _LiveTool:
@@ -361,6 +351,4 @@ def _outcome(answer: Any, limit_s: float) -> Fields | Fault:
 def _ended(raised: Raised) -> Fault:
     if isinstance(raised.error, OutOfThreadsError):
         return Fault(ErrorKind.OVERLOADED, str(raised.error))
-    if isinstance(raised.error, _NoResultError):
-        return Fault(ErrorKind.OUTPUT_INVALID, str(raised.error))
     return fault_of(raised.error)
