@@ -176,7 +176,7 @@ def _definition(number: int) -> dict[str, Any]:
 
 def _manifest(name: str, tools: list[dict[str, Any]]) -> Mapping[str, Any]:
     metadata = {"name": name, "version": "1.0.0"}
-    return {"manifest": 1, "sdk_contract": 1, "attribute": "BenchPlugin", "metadata": metadata, "tools": tools}
+    return {"manifest": 1, "sdk_contract": 2, "attribute": "BenchPlugin", "metadata": metadata, "tools": tools}
 
 
 def _write_dist_info(site: Path, name: str, entry_points: str, *, files: list[str]) -> None:

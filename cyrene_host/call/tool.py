@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cyrene_host.call.policy import Decision
 from cyrene_sdk._worker.faults import Fault
 from cyrene_sdk._worker.outcomes import Fields
+from cyrene_sdk._worker.progress import Watch
 from cyrene_sdk.context import CurrentCall
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import DangerLevel, ToolDefinition
@@ -25,9 +26,18 @@ class ToolRuntime(Protocol):
     """Where the tool's code runs. Both methods contain whatever the code does."""
 
     def call(
-        self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, validate: bool = True
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        call: CurrentCall,
+        limit_s: float,
+        validate: bool = True,
+        watch: Watch | None = None,
     ) -> Coroutine[Any, Any, Fields | Fault]:
-        """Run one attempt, at most `limit_s` seconds."""
+        """Run one attempt, at most `limit_s` seconds; `watch` follows that of a ComplexTool.
+
+        When the caller is cancelled, so is the attempt; a ComplexTool is told by its own `cancel` too.
+        """
         ...
 
     async def validate(self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float) -> Fault | None:

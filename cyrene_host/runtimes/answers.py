@@ -7,17 +7,19 @@ from typing import Any, cast, get_args
 from cyrene_sdk._worker.faults import Fault, Retry, Stage, StageError
 from cyrene_sdk._worker.gate import GateError, checked
 from cyrene_sdk._worker.outcomes import OUTPUT_BYTES, Fields, fields_of_answer
+from cyrene_sdk._worker.progress import Progress
 from cyrene_sdk._worker.runner import ToolListing
 from cyrene_sdk._worker.wire import Message
 from cyrene_sdk.errors import ErrorKind
-from cyrene_sdk.types import PluginMetadata, ToolDefinition
+from cyrene_sdk.types import PluginMetadata, ProgressStatus, ToolDefinition
 
-__all__ = ["call_answer", "metadata_answer", "stage_failure", "tools_answer"]
+__all__ = ["call_answer", "metadata_answer", "progress_told", "stage_failure", "tools_answer"]
 
 TEXT_CHARS = 2_100
 TRACE_CHARS = 20_000
 MOST_TOOLS = 1_000
 MOST_POINTERS = 100
+_STATUSES = frozenset(ProgressStatus)
 _RETRIES = frozenset(get_args(Retry))
 _KINDS = frozenset(
     {
@@ -71,6 +73,17 @@ def tools_answer(message: Message) -> ToolListing:
         return ToolListing(definitions, faults)
     except (GateError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise StageError(f"its tools are refused: {str(error)[:TEXT_CHARS]}", stage="tools") from error
+
+
+def progress_told(message: Message) -> Progress | None:
+    """Return the progress that a worker tells; None for what is none."""
+    execution_id, progress = message.get("execution_id"), message.get("progress")
+    text, status = message.get("message"), message.get("status")
+    if not (isinstance(execution_id, str) and isinstance(text, str) and isinstance(status, str)):
+        return None
+    if type(progress) not in (int, float) or status not in _STATUSES:
+        return None
+    return Progress(execution_id, cast(float, progress), text, status)
 
 
 def stage_failure(told: Any, stage: Stage) -> StageError:

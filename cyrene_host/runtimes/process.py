@@ -7,15 +7,19 @@ import logging
 import math
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from cyrene_host.runtimes.answers import call_answer, metadata_answer, stage_failure, tools_answer
 from cyrene_host.runtimes.keeper import Keeper
 from cyrene_host.runtimes.output import Allowance
 from cyrene_host.runtimes.questions import Questions
+from cyrene_host.runtimes.watching import Watched
 from cyrene_host.runtimes.worker import Lost, Plan, Worker
+from cyrene_sdk._worker.contract import FIRST_WITH_PROGRESS
 from cyrene_sdk._worker.faults import Fault, Stage, StageError
 from cyrene_sdk._worker.outcomes import Fields
+from cyrene_sdk._worker.progress import Watch
 from cyrene_sdk._worker.runner import ToolListing
 from cyrene_sdk._worker.wire import Message
 from cyrene_sdk.context import CurrentCall
@@ -28,6 +32,8 @@ __all__ = ["ProcessRuntime", "WorkerLostError"]
 LOG_CHARS = 8_000
 LEAST_LINE = 200
 """What a line costs at least: empty ones fill a log too."""
+SLACK = 0.9
+"""The share of the grace in which a worker has to see to a passed limit itself."""
 SWALLOWED = "a call did not end when it was cancelled; its worker is replaced"
 
 
@@ -50,7 +56,9 @@ class ProcessRuntime:
         self._keeper = keeper
         self._on_lost = on_lost
         self._worker: Worker | None = None
-        self._questions = Questions(self._send)
+        self._calls: dict[str, CurrentCall] = {}  # those that run
+        self._watched: dict[int, Watched] = {}
+        self._questions = Questions(self._send, self._calls.get)
         self._logger = logging.getLogger(f"cyrene.plugin.{plan.name}")
         self._allowance = Allowance(self._logger, "logged")
         self._leaving: set[asyncio.Task[None]] = set()
@@ -123,11 +131,21 @@ class ProcessRuntime:
             await self._worker.end()
 
     async def call(
-        self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float, validate: bool = True
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        call: CurrentCall,
+        limit_s: float,
+        validate: bool = True,
+        watch: Watch | None = None,
     ) -> Fields | Fault:
         """Run one attempt in the worker."""
         order = {"k": "call", "tool": name, "args": arguments, "call": call, "limit": limit_s, "validate": validate}
-        answer = await self._ask(order, limit_s)
+        self._calls[call.call_id] = call
+        try:
+            answer = await (self._ask(order, limit_s) if watch is None else self._ask_watched(order, limit_s, watch))
+        finally:
+            self._calls.pop(call.call_id, None)
         if type(answer) is not dict:
             return self._lost(answer, limit_s)  # type: ignore[arg-type]  # the other of the two
         outcome = call_answer(answer)
@@ -140,17 +158,37 @@ class ProcessRuntime:
     async def validate(self, name: str, arguments: dict[str, Any], call: CurrentCall, limit_s: float) -> Fault | None:
         """Run the tool's own `validate` alone."""
         order = {"k": "validate", "tool": name, "args": arguments, "call": call, "limit": limit_s}
-        answer = await self._ask(order, limit_s)
+        self._calls[call.call_id] = call
+        try:
+            answer = await self._ask(order, limit_s)
+        finally:
+            self._calls.pop(call.call_id, None)
         if isinstance(answer, Lost):
             return self._lost(answer, limit_s)
         outcome = call_answer(answer) if "fault" in answer else None
         return outcome if isinstance(outcome, Fault) else None
 
-    async def _ask(self, order: Message, limit_s: float) -> Message | Lost:
+    async def _ask_watched(self, order: Message, limit_s: float, watch: Watch) -> Message | Lost:
+        """Ask for an attempt that tells its progress; a worker with an older SDK runs it without."""
+        worker = self._worker
+        if worker is None or worker.contract < FIRST_WITH_PROGRESS:
+            return await self._ask(order, limit_s)
+        watched = Watched(watch, limit_s=limit_s, slack_s=SLACK * self._plan.grace_s, worker=worker)
+        try:
+            answer = await self._ask({**order, "idle": watch.idle_s}, min(limit_s, watch.idle_s), watched)
+        finally:
+            self._watched.pop(watched.number, None)
+            watched.close()
+        return replace(answer, passed=watched.passed) if isinstance(answer, Lost) else answer
+
+    async def _ask(self, order: Message, limit_s: float, watched: Watched | None = None) -> Message | Lost:
         worker = self._worker
         if worker is None:
             return Lost("it has ended", None)
-        number, answer = worker.request(order, limit_s + 0.9 * self._plan.grace_s)
+        number, answer = worker.request(order, limit_s + SLACK * self._plan.grace_s)
+        if watched is not None:
+            watched.number = number
+            self._watched[number] = watched
         try:
             return await answer
         except asyncio.CancelledError:
@@ -189,7 +227,8 @@ class ProcessRuntime:
         """Say what became of a call whose worker is gone."""
         if lost.by_limit:
             self._wear_out("a call hung, and its worker was ended")
-            return Fault(ErrorKind.TIMEOUT, f"no answer within {limit_s:.3g} s; its worker was ended", retry="timeout")
+            passed = lost.passed or f"no answer within {limit_s:.3g} s"
+            return Fault(ErrorKind.TIMEOUT, f"{passed}; its worker was ended", retry="timeout")
         self._ended()  # before the next call comes
         ending = lost.ending
         if ending is not None and ending.signal == signal.SIGXCPU:
@@ -227,6 +266,11 @@ class ProcessRuntime:
             self._questions.take(message)
         elif kind == "log":
             self._relay(message)
+        elif kind == "progress":
+            number = message.get("id")
+            watched = self._watched.get(number) if type(number) is int else None
+            if watched is not None:
+                watched.take(message)
 
     def _send(self, message: Message) -> None:
         if self._worker is not None:

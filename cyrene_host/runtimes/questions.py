@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from typing import Any
 
 from cyrene_sdk._worker.gate import GateError, checked
 from cyrene_sdk._worker.wire import Message
+from cyrene_sdk.context import CurrentCall, _current
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.protocols import HostAPI
 from cyrene_sdk.types import Image
@@ -22,12 +24,15 @@ class Questions:
 
     Args:
         send: sends an answer to the worker.
+        call_of: finds, by its id, a call that runs in this very worker; what a question names is no more than a claim.
 
+    While one is answered, `current_call()` is the call that asks; a question outside any call has none.
     `host` is set when the plugin is started; before that every question is refused.
     """
 
-    def __init__(self, send: Callable[[Message], None]) -> None:
+    def __init__(self, send: Callable[[Message], None], call_of: Callable[[str], CurrentCall | None]) -> None:
         self._send = send
+        self._call_of = call_of
         self._tasks: set[asyncio.Task[None]] = set()
         self.host: HostAPI | None = None
 
@@ -39,7 +44,12 @@ class Questions:
         if len(self._tasks) >= MOST_AT_ONCE:
             self._refuse(number, f"more than {MOST_AT_ONCE} questions at once")
             return
-        task = asyncio.get_running_loop().create_task(self._answer(message))
+        context = Context()  # an empty one: the pipe may have been opened in the midst of another call
+        asks = message.get("call")
+        call = self._call_of(asks) if isinstance(asks, str) else None
+        if call is not None:
+            context.run(_current.set, call)
+        task = asyncio.get_running_loop().create_task(self._answer(message), context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

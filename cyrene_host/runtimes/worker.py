@@ -63,11 +63,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Instead of an answer: the worker ended, or was ended because it hung (`by_limit`: this very request did)."""
+    """Instead of an answer: the worker ended, or was ended because it hung (`by_limit`: this very request did).
+
+    `passed` is the sentence for the limit, where it has one of its own.
+    """
 
     why: str
     ending: Ending | None
     by_limit: bool = False
+    passed: str = ""
 
 
 class Worker:
@@ -89,6 +93,7 @@ class Worker:
         self._output: Output | None = None
         self._scratch: Path | None = None
         self.pid: int | None = None
+        self.contract = 0  # until it has greeted
         self._greeting: asyncio.Future[Message | Lost] = asyncio.get_running_loop().create_future()
         self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
@@ -162,6 +167,12 @@ class Worker:
         self.kill("a cancelled call did not end")
         return None
 
+    def be_patient(self, number: int, deadline: float) -> None:
+        """Wait longer for an answer: until `deadline`, on the loop's clock, before the worker counts as hung."""
+        asked = self._asked.get(number)
+        if asked is not None:
+            self._asked[number] = (asked[0], max(asked[1], deadline))
+
     def forget(self, number: int) -> None:
         """Ask no more for the answer of a request."""
         self._asked.pop(number, None)
@@ -234,7 +245,9 @@ class Worker:
         if isinstance(greeting, Lost):
             raise self._not_ready(greeting)
         contract = greeting.get("contract")
-        if contract not in CONTRACTS:
+        if type(contract) is int and contract in CONTRACTS:
+            self.contract = contract
+        else:
             newer = isinstance(contract, int) and contract > CONTRACTS[-1]
             self.kill("it speaks another contract")
             raise StageError(

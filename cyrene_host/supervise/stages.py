@@ -61,7 +61,7 @@ class Stages:
             listing = await place.tools(self._limits.start_s)
         known, source = self._record.manifest, self._record.source
         return Manifest(
-            sdk_contract=CONTRACT,
+            sdk_contract=known.sdk_contract if known else CONTRACT,  # it was built with; nothing tells it live
             python=f"{sys.version_info.major}.{sys.version_info.minor}",
             attribute=known.attribute if known else source.attribute if source else None,
             metadata=self._metadata,

@@ -198,13 +198,13 @@ def test_a_plugin_whose_files_are_not_known_is_not_kept(store: ManifestStore, so
 
 
 def test_a_manifest_of_a_newer_contract_asks_for_a_newer_host(source: Source, shipped: Path) -> None:
-    shipped.write_text(json.dumps(_described("now") | {"sdk_contract": 2}))
+    shipped.write_text(json.dumps(_described("now") | {"sdk_contract": 3}))
 
     with pytest.raises(ManifestError) as raised:
         read_shipped(source, plugin="weather")
 
     assert str(raised.value) == (
-        "plugin 'weather': it was built with the SDK contract '2', this host speaks 1\n"
+        "plugin 'weather': it was built with the SDK contract '3', this host speaks 1 to 2\n"
         f"  where: {shipped}\n"
         "  mend:  upgrade cyrene-host"
     )

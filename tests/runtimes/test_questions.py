@@ -116,7 +116,7 @@ async def test_many_questions_at_once_are_answered_or_refused(ground: Ground) ->
 )
 async def test_a_question_that_is_none_is_refused(until: Until, question: dict[str, Any]) -> None:
     answers: list[dict[str, Any]] = []
-    questions = Questions(answers.append)
+    questions = Questions(answers.append, {}.get)
     questions.host = Deaf()  # type: ignore[assignment]
 
     questions.take({"k": "ask", **question})
@@ -129,7 +129,7 @@ async def test_a_question_that_is_none_is_refused(until: Until, question: dict[s
 
 async def test_a_question_before_start_is_refused_with_when_it_is_answered(until: Until) -> None:
     answers: list[dict[str, Any]] = []
-    Questions(answers.append).take({"k": "ask", "id": 1, "method": "ask", "args": {}})
+    Questions(answers.append, {}.get).take({"k": "ask", "id": 1, "method": "ask", "args": {}})
     await until(lambda: answers)
 
     error = {"what": "the host answers from 'start' on", "where": "HostAPI.ask", "mend": "ask later"}
@@ -138,7 +138,7 @@ async def test_a_question_before_start_is_refused_with_when_it_is_answered(until
 
 async def test_questions_that_nobody_waits_for_any_more_are_dropped() -> None:
     answers: list[dict[str, Any]] = []
-    questions = Questions(answers.append)
+    questions = Questions(answers.append, {}.get)
     questions.host = Deaf()  # type: ignore[assignment]
     before = len(asyncio.all_tasks())
     for number in range(10):
@@ -162,7 +162,7 @@ class Deaf:
 @pytest.mark.parametrize("number", [None, "x" * 1000, -1, 2**63, 1.5, True, [1]])
 async def test_a_question_without_a_number_of_its_own_is_dropped(number: object) -> None:
     answers: list[dict[str, Any]] = []
-    questions = Questions(answers.append)
+    questions = Questions(answers.append, {}.get)
 
     questions.take({"k": "ask", "id": number, "method": "ask", "args": {}})
     await asyncio.sleep(0.01)

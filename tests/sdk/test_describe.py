@@ -55,7 +55,7 @@ def test_the_answer_is_the_manifest(request_for: Request) -> None:
 
     assert manifest["metadata"]["version"] == "1.0.0"
     assert [tool["name"] for tool in manifest["tools"]] == ["forecast"]
-    assert manifest["sdk_contract"] == 1
+    assert manifest["sdk_contract"] == 2
 
 
 def test_a_stage_that_fails_is_answered_in_four_parts(request_for: Request) -> None:

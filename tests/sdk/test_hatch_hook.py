@@ -87,7 +87,7 @@ def test_a_wheel_ships_the_manifest_in_place_of_a_committed_one(tmp_path: Path, 
     files = _built(project)
 
     manifest = json.loads(files["cyrene_weather/cyrene-plugin.json"])
-    assert (manifest["manifest"], manifest["sdk_contract"], manifest["attribute"]) == (1, 1, "Weather")
+    assert (manifest["manifest"], manifest["sdk_contract"], manifest["attribute"]) == (1, 2, "Weather")
     assert manifest["metadata"]["name"] == "weather"
     assert [tool["name"] for tool in manifest["tools"]] == ["now"]
     assert (project / package / "cyrene-plugin.json").read_text() == "committed long ago"

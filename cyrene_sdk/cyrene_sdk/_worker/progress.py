@@ -61,9 +61,8 @@ class Pace:
         if self._tell is None:
             return
         self._progress = max(self._progress, min(_finite(progress), 1.0))
-        self._newest = Progress(
-            _text(execution_id, ID_CHARS), self._progress, _text(message, MESSAGE_CHARS), str(status)
-        )
+        texts = _text(execution_id, ID_CHARS), _text(message, MESSAGE_CHARS), _text(status, ID_CHARS)
+        self._newest = Progress(texts[0], self._progress, *texts[1:])
         if self._timer is None:
             self._pass_on()
 
