@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cyrene_host.runtimes.answers import call_answer, metadata_answer, stage_failure, tools_answer
+from cyrene_host.runtimes.answers import call_answer, metadata_answer, progress_told, stage_failure, tools_answer
 from cyrene_sdk import ErrorKind, PluginMetadata
 from cyrene_sdk._worker.faults import Fault, StageError
 from cyrene_sdk._worker.runner import ToolListing
@@ -36,6 +36,23 @@ def test_any_answer_to_a_call_is_an_outcome(message: dict[str, Any]) -> None:
         assert all(isinstance(part, str) for part in (outcome.reason, outcome.path, outcome.exception, outcome.trace))
     else:
         assert type(outcome["success"]) is bool
+
+
+@given(st.dictionaries(st.sampled_from(["execution_id", "progress", "message", "status"]), HOSTILE))
+def test_any_progress_is_one_of_plain_parts_or_none(message: dict[str, Any]) -> None:
+    told = progress_told(message)
+
+    if told is not None:
+        assert [type(part) for part in (told.execution_id, told.message, told.status)] == [str, str, str]
+        assert type(told.progress) in (int, float)
+
+
+def test_progress_is_read() -> None:
+    told = {"execution_id": "e", "progress": 1, "message": "m", "status": "running"}
+
+    assert progress_told(told) == ("e", 1, "m", "running")
+    assert [progress_told({**told, key: None}) for key in told] == [None] * 4
+    assert [progress_told({**told, "progress": True}), progress_told({**told, "status": "odd"})] == [None, None]
 
 
 @given(st.dictionaries(KEYS, HOSTILE))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import venv
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 
+import cyrene_sdk
 from cyrene_host.runtimes.inline import InlineRuntime
 from cyrene_host.runtimes.keeper import Keeper
 from cyrene_host.runtimes.leftovers import MARKER
@@ -31,9 +34,10 @@ _numbers = count(1)
 PLUGIN = '''
 import asyncio
 import contextvars
-import math
+import json
 import os
 import queue
+import socket
 import threading
 import time
 from pathlib import Path
@@ -55,6 +59,17 @@ def running(progress, message="", execution_id=""):
 def completed(output, execution_id=""):
     result = ToolResult(success=True, output=output)
     return ToolProgress(execution_id=execution_id, status="completed", progress=1, message="done", result=result)
+
+
+def lies():
+    good = {"k": "progress", "execution_id": "e", "progress": 0.6, "message": "m", "status": "running"}
+    bad = [{"id": "x"}, {"id": None}, {"id": True}, {"id": 99}, {"id": -1}, {"progress": "1"}, {"progress": None}]
+    bad += [{"progress": True}, {"message": 5}, {"status": "odd"}, {"status": []}, {"execution_id": None}]
+    low = [{"progress": 0.1, "message": "low"}, {"progress": -(10**400)}]
+    for number in range(1, 20):
+        for change in [*bad, *low]:
+            body = json.dumps({**good, "id": number, **change}).encode()
+            yield len(body).to_bytes(4, "big") + body
 
 
 class Long:
@@ -323,6 +338,23 @@ class Works(BasePlugin):
         return str(await task)
 
     @complex_tool
+    async def lies(self, report: Report) -> str:
+        """Write progress to the pipe that is none, falls, or is of no call."""
+        report(0.5)
+        await asyncio.sleep(0.2)
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                pipe = socket.socket(fileno=os.dup(int(name)))
+                if pipe.family == socket.AF_UNIX and pipe.type == socket.SOCK_STREAM and pipe.getpeername() is not None:
+                    pipe.setblocking(True)
+                    pipe.sendall(b"".join(lies()))
+                    pipe.setblocking(False)
+            except OSError:
+                pass
+        await asyncio.sleep(0.2)
+        return "lied"
+
+    @complex_tool
     async def cleans_up(self, report: Report) -> str:
         """Take a moment to end well."""
         report(0.5)
@@ -381,17 +413,35 @@ class Ground:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def speaks() -> int | None:
+    """The SDK contract that the worker says it speaks; None is its own."""
+    return None
+
+
+def interpreter_that_speaks(contract: int, folder: Path) -> Path:
+    """Make an environment whose SDK says that it is of an older contract."""
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    needed = {Path(cyrene_sdk.__file__).parents[1], Path(pydantic.__file__).parents[1]}
+    (packages / "needed.pth").write_text("".join(f"{path}\n" for path in needed))
+    lines = ["from cyrene_sdk._worker import contract", f"contract.CONTRACT = {contract}"]
+    (packages / "sitecustomize.py").write_text("\n".join(lines))
+    return folder / "bin" / "python"
+
+
+@pytest.fixture
+def made(tmp_path: Path, speaks: int | None) -> Iterator[Callable[..., Any]]:
     """Return a function that makes a runtime that nothing has started yet."""
     modules, path = set(sys.modules), list(sys.path)
     module = f"works_{next(_numbers)}"
     (tmp_path / f"{module}.py").write_text(PLUGIN)
     code = Code(module, None, str(tmp_path))
+    interpreter = interpreter_that_speaks(speaks, tmp_path / "env") if speaks is not None else None
 
     def make(kind: str, keeper: Keeper, on_lost: Callable[[str, bool], None], grace_s: float) -> Runtime:
         if kind == "inline":
             return InlineRuntime(code, grace_s=grace_s, threads=2)
-        plan = Plan("works", code, None, {}, grace_s, 2, tmp_path / "scratch", (MARKER, str(tmp_path)))
+        plan = Plan("works", code, interpreter, {}, grace_s, 2, tmp_path / "scratch", (MARKER, str(tmp_path)))
         return ProcessRuntime(plan, keeper, on_lost=on_lost)
 
     yield make
@@ -535,6 +585,26 @@ async def test_a_worker_that_dies_in_the_midst_ends_it_after_its_last_report(gro
 
     assert outcome.kind is ErrorKind.WORKER_CRASHED
     assert ground.said[-1][0] <= 0.7
+
+
+@pytest.mark.parametrize("kind", ["process"])
+async def test_what_a_worker_tells_wrongly_is_dropped_and_what_falls_is_kept_up(ground: Ground) -> None:
+    outcome = await ground.call("lies")
+
+    assert outcome == {"success": True, "output": "lied"}
+    assert {report.progress for report in ground.reports} == {0.5, 1.0}
+    assert "low" in {report.message for report in ground.reports}
+    assert "m" not in {report.message for report in ground.reports[:1]}
+    assert ground.lost == []
+
+
+@pytest.mark.parametrize("kind", ["process"])
+@pytest.mark.parametrize("speaks", [1])
+async def test_a_worker_with_an_sdk_that_tells_no_progress_runs_to_its_end(ground: Ground) -> None:
+    outcome = await ground.call("rests", idle_s=0.1, seconds=0.5)
+
+    assert outcome == {"success": True, "output": "rested"}
+    assert ground.reports == []
 
 
 # -- cancellation
