@@ -658,6 +658,21 @@ async def test_what_ends_well_is_not_cancelled_twice(ground: Ground, until: Unti
     assert ground.has("ended")
 
 
+async def test_of_calls_without_an_execution_id_only_the_cancelled_one_ends(ground: Ground, until: Until) -> None:
+    calls = [CurrentCall(f"call_without_{number}") for number in range(2)]
+    arguments = {"times": 12, "every_s": 0.05}
+    first, second = (
+        asyncio.ensure_future(ground.runtime.call("ticks", dict(arguments), call, 20, True, Watch(20, ground.tell)))
+        for call in calls
+    )
+    await until(lambda: {report.execution_id for report in ground.reports} == {call.call_id for call in calls})
+
+    first.cancel()
+
+    assert await second == {"success": True, "output": "ticked"}
+    assert first.cancelled()
+
+
 async def test_a_cancel_that_hangs_does_not_keep_the_task_from_being_cancelled(ground: Ground, until: Until) -> None:
     await cancelled(ground, until, "hangs_on_cancel")
 
