@@ -283,6 +283,8 @@ class FunctionComplexTool(FunctionTool):
         execution_id = _execution_id()
         slot = ProgressSlot(execution_id)
         work = asyncio.create_task(self._outcome(args, slot))
+        # Whoever iterates waits for it; asyncio.run() must not, for one that swallows cancellation never ends.
+        asyncio._unregister_task(work)  # noqa: SLF001 - documented for code that extends asyncio
         self._running[work] = execution_id
         try:
             async for report in slot.until_done(work):
