@@ -88,7 +88,7 @@ def test_the_key_names_class_contract_and_python(tmp_path: Path) -> None:
     keys.add(source_key(replace(source, python=tmp_path / "env")))
 
     assert len(keys) == 4
-    assert all(key is not None and " | contract 1 | python " in key for key in keys)
+    assert all(key is not None and " | contract 2 | python " in key for key in keys)
 
 
 def test_the_key_of_a_wheel_is_its_record_and_reads_no_other_file(tmp_path: Path) -> None:
