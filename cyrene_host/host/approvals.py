@@ -69,6 +69,12 @@ class Approvals:
         await self.expire()
         return await self._records.approvals.list(states=states, limit=limit)
 
+    async def ids(self, *, limit: int = 10_000) -> Sequence[str]:
+        """Return the ids of the newest, newest first."""
+        if not self._records.store.exists():
+            return []
+        return await self._records.approvals.ids(limit=limit)
+
     async def get(self, approval_id: str) -> Approval:
         """Return one.
 
