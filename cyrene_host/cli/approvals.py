@@ -9,9 +9,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from cyrene_host.catalog.accepted import Accepted, ChangedDefinition
 from cyrene_host.catalog.faults import nearest
@@ -19,17 +19,21 @@ from cyrene_host.cli.asking import Person, told_call
 from cyrene_host.cli.following import follow, show_result
 from cyrene_host.cli.ids import full_id
 from cyrene_host.cli.logs import plugin_log_shown
-from cyrene_host.cli.options import Choices, WrongUseError
+from cyrene_host.cli.options import Choices, CommandFailedError, WrongUseError
 from cyrene_host.cli.progress import progress_on
-from cyrene_host.cli.reading import read_inventory, read_settings_alone
+from cyrene_host.cli.reading import read_settings_alone
 from cyrene_host.cli.safe_text import escaped, in_one_line
 from cyrene_host.cli.waiting import wait_for
+from cyrene_host.host.approvals import ApprovalError
 from cyrene_host.host.archive import Archive
 from cyrene_host.host.host import Host, Opening
+from cyrene_host.host.inventory import Inventory
 from cyrene_host.host.listing import Listing
 from cyrene_host.record.approvals import Approval, ApprovalState
 
 __all__ = ["approve", "deny", "list_approvals"]
+
+T = TypeVar("T")
 
 MOST_LISTED = 1000
 MOST_LINES = 20
@@ -51,7 +55,7 @@ def list_approvals(choices: Choices, *, everything: bool) -> int:
 
     found = wait_for(read)
     is_any_accepted = bool(Accepted(settings.state_folder()).read())  # else no tool can have changed
-    changed = Listing(read_inventory(choices)).changed() if is_any_accepted else []
+    changed = _changed(choices) if is_any_accepted else []
     if choices.as_json:
         choices.screen.json(
             {"approvals": [_document(one) for one in found], "changed": [asdict(tool) for tool in changed]}
@@ -71,7 +75,7 @@ def approve(choices: Choices, name: str, *, yes: bool) -> int:
 
     Raises:
         WrongUseError: nothing of this name waits; or nobody is there to be asked.
-        ApprovalError: it was decided before, has expired, or is not what was asked about any more.
+        CommandFailedError: it was decided before, has expired, or is not what was asked about any more.
     """
     progress = progress_on(choices.screen)
     person = Person(choices.screen, progress)
@@ -93,7 +97,7 @@ def approve(choices: Choices, name: str, *, yes: bool) -> int:
                 assert ended.result is not None, "one that has ended has a result"
                 return show_result(choices, ended.result)
 
-    return wait_for(run)
+    return _done(run)
 
 
 def deny(choices: Choices, name: str, *, reason: str) -> int:
@@ -101,7 +105,7 @@ def deny(choices: Choices, name: str, *, reason: str) -> int:
 
     Raises:
         WrongUseError: there is no such approval.
-        ApprovalError: it was decided before, or has expired.
+        CommandFailedError: it was decided before, or has expired.
     """
 
     async def refuse() -> Approval:
@@ -110,12 +114,24 @@ def deny(choices: Choices, name: str, *, reason: str) -> int:
             await archive.approvals.deny(approval_id, by=_decider(), reason=reason)
             return await archive.approvals.get(approval_id)
 
-    approval = wait_for(refuse)
+    approval = _done(refuse)
     if choices.as_json:
         choices.screen.json(_document(approval))
     else:
         choices.screen.answer(f"'{approval.id}' is denied: '{in_one_line(approval.tool_id)}' does not run")
     return 0
+
+
+def _changed(choices: Choices) -> Sequence[ChangedDefinition]:
+    inventory = Inventory.read(choices.plugins, config=choices.config, overrides=choices.overrides)
+    return Listing(inventory).changed()
+
+
+def _done(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    try:
+        return wait_for(work)
+    except ApprovalError as error:
+        raise CommandFailedError(error.what, where=error.where, mend=error.mend) from error
 
 
 def _host(choices: Choices, person: Person) -> Opening:

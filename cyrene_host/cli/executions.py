@@ -127,7 +127,7 @@ def _row(execution: Execution) -> tuple[str, ...]:
         execution.id,
         in_one_line(execution.tool_id),
         execution.state,
-        f"{execution.progress:.0%}",
+        f"{execution.progress:.0%}" if execution.progress else "",
         _clock(execution.created_at),
         _took(execution),
         in_one_line(execution.principal),
@@ -144,7 +144,8 @@ def _told(execution: Execution) -> Iterator[str]:
         yield f"  started:   {_clock(execution.started_at)}"
     if execution.ended_at is not None:
         yield f"  ended:     {_clock(execution.ended_at)}{_took(execution) and ', after ' + _took(execution)}"
-    yield f"  progress:  {execution.progress:.0%}"
+    if execution.progress:
+        yield f"  progress:  {execution.progress:.0%}"
     if execution.message:
         yield f"  message:   {in_one_line(execution.message)}"
     if execution.approval_id is not None:
