@@ -29,7 +29,7 @@ from cyrene_host.host.archive import Archive
 from cyrene_host.host.host import Host, Opening
 from cyrene_host.host.inventory import Inventory
 from cyrene_host.host.listing import Listing
-from cyrene_host.record.approvals import Approval, ApprovalState
+from cyrene_host.record.approval import Approval, ApprovalState
 
 __all__ = ["approve", "deny", "list_approvals"]
 

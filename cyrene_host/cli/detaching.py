@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from cyrene_host.cli.following import show_result
 from cyrene_host.cli.options import Choices
 from cyrene_host.cli.reading import read_settings_alone
-from cyrene_host.record.executions import Execution
+from cyrene_host.record.execution import Execution
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import ToolResult
 

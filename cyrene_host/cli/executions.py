@@ -19,7 +19,7 @@ from cyrene_host.cli.safe_text import escaped, in_one_line
 from cyrene_host.cli.waiting import wait_for
 from cyrene_host.errors import TRAITS
 from cyrene_host.host.archive import Archive
-from cyrene_host.record.executions import Execution, ExecutionState
+from cyrene_host.record.execution import Execution, ExecutionState
 
 __all__ = ["cancel_execution", "list_executions", "show_execution"]
 

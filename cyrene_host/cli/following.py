@@ -14,7 +14,7 @@ from cyrene_host.cli.progress import Progress
 from cyrene_host.errors import TRAITS, CallFailedError
 from cyrene_host.host.approvals import Approvals
 from cyrene_host.host.executions import Executions
-from cyrene_host.record.executions import Execution
+from cyrene_host.record.execution import Execution
 from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import ToolResult
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from cyrene_host.cli.safe_text import in_one_line
 from cyrene_host.cli.screen import Screen
-from cyrene_host.record.executions import ExecutionEvent
+from cyrene_host.record.execution import ExecutionEvent
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
