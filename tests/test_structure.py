@@ -57,6 +57,8 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
     ("cyrene_host.cli.program", "cyrene_host.cli.usage"): "so that a package that is missing is told in four parts",
     ("cyrene_sdk._worker.__main__", "cyrene_sdk._worker"): "start-up and memory: each of the three processes needs one",
     ("cyrene_sdk._worker.process", "uvloop"): "an extra: asyncio's own loop serves without it",
+    ("cyrene_host.cli.long_work", "cyrene_host.cli"): "likewise",
+    ("cyrene_host.cli.progress", "rich"): "start-up: only a bar for a person who waits at a terminal needs it",
     ("cyrene_host.cli.screen", "rich"): "start-up: only a table for a person at a terminal needs it",
     ("cyrene_host.host.listing", "cyrene_host.host.tool_schemas"): "start-up: lists compile no schema, `why` one",
     (

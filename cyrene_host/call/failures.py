@@ -145,12 +145,12 @@ def closed_without_approver(tool: CallableTool, danger: DangerLevel, *, why: str
     )
 
 
-def held(tool: CallableTool, danger: DangerLevel, at: Held) -> CallFailedError:
+def held(tool_name: str, plugin: str, danger: str, at: Held) -> CallFailedError:
     """The call waits for a person's word."""
     return CallFailedError(
         ErrorKind.APPROVAL_REQUIRED,
-        f"the call of '{tool.name}' (danger {danger}) waits for a person's approval",
-        plugin=tool.provider.name,
+        f"the call of '{tool_name}' (danger {danger}) waits for a person's approval",
+        plugin=plugin,
         where=f"approval '{at.approval_id}', execution '{at.execution_id}'",
         mend=f"`cyrene approvals approve {at.approval_id}` runs it once, as long as nothing about it has changed",
         details={"approval_id": at.approval_id, "execution_id": at.execution_id, "expires_at": at.expires_at},

@@ -55,7 +55,8 @@ class Permission:
         if self._desk is None:
             return closed_without_approver(tool, call.danger)
         try:
-            return held(tool, call.danger, await self._desk.hold(request, call.context, call.track))
+            at = await self._desk.hold(request, call.context, call.track)
+            return held(tool.name, tool.provider.name, call.danger, at)
         except CyreneError as error:
             return closed_without_approver(tool, call.danger, why=error.what)
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cyrene_host.cli.long_work import add_approvals, add_executions
 from cyrene_host.cli.options import Choices, overrides_of
 from cyrene_host.cli.screen import Screen
 from cyrene_host.version import __version__
@@ -45,6 +46,8 @@ def application() -> typer.Typer:
     audit.command("verify")(_audit_verify)
     audit.command("export")(_audit_export)
     app.add_typer(audit, name="audit")
+    add_executions(app)
+    add_approvals(app)
     for command in (_tools, _call, _health, _why, _new, _check, _doctor):
         app.command(command.__name__.removeprefix("_"))(command)
     return app
@@ -132,11 +135,22 @@ def _call(
     timeout_s: Annotated[
         float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="For all attempts together.")
     ] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Let it run by itself, and print its id.")] = False,
+    background: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> int:
     """Call a tool and print what it answers."""
     from cyrene_host.cli.calling import call_tool
 
-    return call_tool(context.obj, name, values or [], arguments=arguments, yes=yes, timeout_s=timeout_s)
+    return call_tool(
+        context.obj,
+        name,
+        values or [],
+        arguments=arguments,
+        yes=yes,
+        timeout_s=timeout_s,
+        is_detached=detach,
+        background=background,
+    )
 
 
 def _health(context: typer.Context) -> int:

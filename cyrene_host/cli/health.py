@@ -22,7 +22,8 @@ def show_health(choices: Choices) -> int:
 
     async def ask() -> int:
         with contextlib.redirect_stdout(sys.stderr):
-            async with Host.open(choices.plugins, config=choices.config, overrides=choices.overrides) as host:
+            opening = Host.open(choices.plugins, config=choices.config, overrides=choices.overrides, kind="command")
+            async with opening as host:
                 reports = await host.health()
                 choices.screen.notes(host.notes)
                 _show(choices, reports)

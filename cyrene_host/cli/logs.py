@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
@@ -19,8 +20,8 @@ TOLD_BY_COMMANDS = ("cyrene.call", "cyrene.plugins")
 
 @contextmanager
 def logging_to(stream: TextIO, *, is_debugging: bool) -> Iterator[None]:
-    """Write the log of this process to `stream`: warnings, or everything for debugging."""
-    handler = logging.StreamHandler(stream)
+    """Write the log of this process to `stream`, or to what stands for it: warnings, or everything for debugging."""
+    handler = _Handler(stream)
     handler.setFormatter(_SafeFormatter("%(levelname)s %(name)s: %(message)s"))
     if not is_debugging:
         handler.addFilter(lambda record: record.name not in TOLD_BY_COMMANDS)
@@ -45,6 +46,15 @@ def plugin_log_shown() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Follows standard error: while a bar is drawn there, the log goes above it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.stream is not sys.stderr:
+            self.setStream(sys.stderr)
+        super().emit(record)
 
 
 class _SafeFormatter(logging.Formatter):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from cyrene_host.cli.screen import Screen
 from cyrene_sdk.errors import CyreneError
 
-__all__ = ["TAKES_VALUE", "Choices", "WrongUseError", "hoisted", "overrides_of"]
+__all__ = ["TAKES_VALUE", "Choices", "CommandFailedError", "WrongUseError", "hoisted", "overrides_of"]
 
 TAKES_VALUE: Mapping[str, bool] = MappingProxyType(
     {"--plugins": True, "--config": True, "--set": True, "--json": False, "--debug": False}
@@ -19,6 +19,10 @@ TAKES_VALUE: Mapping[str, bool] = MappingProxyType(
 
 class WrongUseError(CyreneError):
     """A command was given something that it does not take."""
+
+
+class CommandFailedError(CyreneError):
+    """The command was understood, and what it was to do cannot be done: exit 1, as for any failure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from cyrene_host.cli.logs import logging_to
-from cyrene_host.cli.options import hoisted
+from cyrene_host.cli.options import CommandFailedError, hoisted
 from cyrene_host.cli.screen import Screen
 from cyrene_sdk.errors import CyreneError
 
@@ -69,7 +69,7 @@ def _outcome(arguments: Sequence[str], screen: Screen, *, is_debugging: bool) ->
         raise
     except CyreneError as error:
         _tell(screen, error, is_debugging=is_debugging)
-        return WRONG_USE
+        return FAILED if isinstance(error, CommandFailedError) else WRONG_USE
     except Exception as error:  # noqa: BLE001 - the outer edge: a person gets a sentence, not a traceback
         _tell(screen, _unexpected(error), is_debugging=is_debugging)
         return FAILED

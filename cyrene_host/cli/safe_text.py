@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 
-__all__ = ["cleaned", "escaped", "fit_for_json"]
+__all__ = ["cleaned", "escaped", "fit_for_json", "in_one_line"]
 
 # CSI, OSC and the other strings that a terminal swallows, with ESC or the C1 character; then two-character sequences.
 _SEQUENCE = re.compile(
@@ -36,6 +36,11 @@ def escaped(text: str) -> str:
     For what a person is to approve: a JSON text keeps its meaning.
     """
     return "".join(_code(character) if _is_unseen(character) else character for character in text)
+
+
+def in_one_line(text: str) -> str:
+    r"""Return the text as `escaped` does, and line feeds as `\n`: for one line of a plugin's among the host's own."""
+    return escaped(text).replace("\n", "\\n")
 
 
 def fit_for_json(text: str) -> str:

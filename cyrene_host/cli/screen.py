@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
-from collections.abc import Iterable, Sequence
-from typing import Any, TextIO
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOBase
+from typing import Any, TextIO, cast
 
 from cyrene_host.cli.safe_text import cleaned, fit_for_json
 from cyrene_sdk.errors import CyreneError
@@ -29,6 +31,25 @@ class Screen:
         self._out = out
         self._err = err
         self.as_json = as_json
+
+    @property
+    def err(self) -> TextIO:
+        """Where all but data goes."""
+        return self._err
+
+    @property
+    def can_animate(self) -> bool:
+        """Whether what is written to `err` can be drawn anew: it is a terminal that moves its cursor."""
+        return self._err.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+
+    @contextmanager
+    def through(self, err: TextIO | TextIOBase) -> Iterator[None]:
+        """Write to another stream in the place of `err`, as long as this lasts."""
+        before, self._err = self._err, cast("TextIO", err)
+        try:
+            yield
+        finally:
+            self._err = before
 
     def data(self, text: str) -> None:
         """Write text that a plugin made: unchanged, unless a terminal would obey it."""

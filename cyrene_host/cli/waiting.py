@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import Future, wait
 from typing import Any, Generic, TypeVar
 
 __all__ = ["wait_for"]
@@ -29,7 +30,7 @@ def wait_for(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     wait for what is left on the loop when the result is there.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; the coroutine was cancelled and had a few seconds to end.
+        KeyboardInterrupt: Ctrl-C; the coroutine was cancelled and had a few seconds to end, or until a second Ctrl-C.
     """
     running = _Running(work)
     thread = threading.Thread(target=running.run, name="cyrene", daemon=True)
@@ -40,8 +41,9 @@ def wait_for(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         result = running.outcome.result()
     except KeyboardInterrupt:
         running.cancel()
-        with contextlib.suppress(TimeoutError, CancelledError):
-            running.outcome.exception(INTERRUPT_GRACE_S)
+        end = time.monotonic() + INTERRUPT_GRACE_S
+        while not running.outcome.done() and time.monotonic() < end:  # a second Ctrl-C leaves from here at once
+            wait([running.outcome], timeout=HEARING_S)
         raise
     thread.join(CLEANUP_S)
     return result

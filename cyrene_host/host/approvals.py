@@ -14,6 +14,7 @@ from cyrene_host.host.lookout import Lookout
 from cyrene_host.host.records import Records
 from cyrene_host.record.approval import Approval, ApprovalState
 from cyrene_host.record.execution import Execution
+from cyrene_host.record.instances import StateInUseError
 from cyrene_sdk.errors import ErrorKind
 
 __all__ = ["ApprovalError", "Approvals"]
@@ -63,8 +64,16 @@ class Approvals:
             states: only those in one of these states.
             limit: how many at most.
         """
+        if not self._records.store.exists():
+            return []
         await self.expire()
         return await self._records.approvals.list(states=states, limit=limit)
+
+    async def ids(self, *, limit: int = 10_000) -> Sequence[str]:
+        """Return the ids of the newest, newest first."""
+        if not self._records.store.exists():
+            return []
+        return await self._records.approvals.ids(limit=limit)
 
     async def get(self, approval_id: str) -> Approval:
         """Return one.
@@ -72,6 +81,8 @@ class Approvals:
         Raises:
             ApprovalError: there is none of this id.
         """
+        if not self._records.store.exists():
+            raise _error(approval_id, "does not exist", "`cyrene approvals list` shows what waits")
         await self._records.ready()
         try:
             approval = await self._records.approvals.get(approval_id)
@@ -161,10 +172,19 @@ class Approvals:
 
     async def _run(self, approval: Approval) -> Execution:
         """Run it here, unless another host is at work: that one looks for what was approved."""
-        at_work = await self._records.resident()
-        if at_work is None and await self._records.approvals.use(approval.id, at=time.time()):
+        if await self._is_here() and await self._records.approvals.use(approval.id, at=time.time()):
             return await self._executions.resume(approval)
         return await self._executions.get(approval.execution_id)
+
+    async def _is_here(self) -> bool:
+        """Whether this host may run it: claimed before it is used up, since what is used up runs nowhere else."""
+        if await self._records.resident() is not None:
+            return False
+        try:
+            await self._records.claim()
+        except StateInUseError:
+            return False
+        return True
 
     async def expire(self) -> Sequence[Approval]:
         """End those that waited too long, and return those that are still to be seen to."""
@@ -183,7 +203,7 @@ class Approvals:
         """Run what another process approved, and see to what has expired."""
         still_open = await self.expire()
         for approval in still_open:
-            if approval.state == "approved":
+            if approval.state == "approved" and self._records.is_resident:  # a command may end before it does
                 await self._run(approval)
         return bool(still_open)
 

@@ -13,16 +13,10 @@ from cyrene_host.call.secrecy import without_secrets
 from cyrene_host.call.tool import CallableTool
 from cyrene_host.catalog.accepted import Accepted
 from cyrene_host.errors import CallFailedError
-from cyrene_host.host.approvals import Approvals
-from cyrene_host.host.auditing import Auditor
-from cyrene_host.host.executions import Executions, interrupted
+from cyrene_host.host.archive import Archive
 from cyrene_host.host.inventory import Inventory
-from cyrene_host.host.lookout import Lookout
-from cyrene_host.host.records import Records
 from cyrene_host.host.registry import Registry
 from cyrene_host.host.repeats import Repeats
-from cyrene_host.record.audit import Audit
-from cyrene_host.record.execution import Execution
 from cyrene_host.record.instances import HostKind
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import ToolResult
@@ -42,23 +36,19 @@ class Desk:
     """
 
     def __init__(self, inventory: Inventory, registry: Registry, *, kind: HostKind) -> None:
-        settings = inventory.settings.host
         self._registry = registry
         self._accepted = Accepted(inventory.state_dir)
-        self.records = Records(inventory.state_dir, settings.store_url, kind=kind, interrupted=self._interrupted)
-        self.audit = Audit(inventory.state_dir / "audit", instance=self.records.instance)
-        self.auditor = Auditor(self.audit) if settings.audit else None
-        self._lookout = Lookout()
-        self.executions = Executions(self.records, self._lookout, shown=self._shown)
-        self.approvals = Approvals(
-            self.records,
-            self.executions,
-            self._lookout,
+        archive = Archive(
+            inventory.settings,
+            kind=kind,
+            shown=self._shown,
             find=registry.find,
             accept=self._accept,
             changed=registry.changed,
-            decided=self.auditor.decided if self.auditor is not None else lambda *_: None,
         )
+        self.records, self.audit, self.auditor = archive.records, archive.audit, archive.auditor
+        self.executions, self.approvals = archive.executions, archive.approvals
+        self._lookout = archive.lookout
 
     def serve(self, pipeline: Pipeline) -> None:
         """Run calls through this pipeline, which hands over to this desk what does not end at once."""
@@ -110,8 +100,3 @@ class Desk:
         if self.auditor is not None:
             self.auditor.accepted(tool.id, tool.fingerprint, by)
         self._registry.rebuild()
-
-    def _interrupted(self, execution: Execution) -> ToolResult:
-        if self.auditor is not None:
-            self.auditor.interrupted(execution)
-        return interrupted(execution)

@@ -164,10 +164,23 @@ class Executions:
             states: only those in one of these states.
             limit: how many at most.
         """
+        if not self._records.store.exists():
+            return []
         await self._records.ready()
         kept = await self._records.executions.list(principal=principal, states=states, limit=limit)
         live = {found.id: found.execution for found in self._running.values()}
         return [live.get(execution.id, execution) for execution in kept]
+
+    async def ids(self, *, limit: int = 10_000) -> Sequence[str]:
+        """Return the ids of the newest that are kept, newest first."""
+        if not self._records.store.exists():
+            return []
+        await self._records.ready()
+        return await self._records.executions.ids(limit=limit)
+
+    def has(self, execution_id: str) -> bool:
+        """Whether this very host runs it, so that it ends with this host at the latest."""
+        return execution_id in self._running
 
     async def get(self, execution_id: str, *, principal: str | None = None) -> Execution:
         """Return one.
@@ -178,9 +191,8 @@ class Executions:
             UnknownExecutionError: there is none of this id, or it is not this principal's.
         """
         running = self._running.get(execution_id)
-        if running is not None:
-            execution: Execution | None = running.execution
-        else:
+        execution = running.execution if running is not None else None
+        if running is None and self._records.store.exists():
             await self._records.ready()
             execution = await self._records.executions.get(execution_id)
         if execution is None or principal not in (None, execution.principal):
@@ -224,6 +236,7 @@ class Executions:
                 return  # its end could not be kept
             if after == before:
                 await asyncio.sleep(LOOK_S)
+                await self._records.recover()  # the host that ran it may have died meanwhile
 
     async def cancel(self, execution_id: str, *, principal: str | None = None) -> Execution:
         """Cancel one; return it as it is then. One that has ended stays as it is.
@@ -238,7 +251,7 @@ class Executions:
         running = self._running.get(execution_id)
         if execution.is_ended:
             return execution
-        if execution.state == "waiting" and running is None:
+        if execution.state == "waiting" and execution.approval_id is not None and running is None:
             return await self._withdraw(execution, by=principal)
         if running is None:
             await self._records.executions.ask_to_cancel(execution_id)

@@ -242,7 +242,8 @@ class Host:
             self._is_open = True
             await anyio.to_thread.run_sync(self._places.clear)
             if self._start == "all":
-                self._supervisor.spawn(self._desk.take_up)
+                if self._desk.records.is_resident:
+                    self._supervisor.spawn(self._desk.take_up)
                 self._supervisor.watch(self._inventory.settings.limits.health_every_s)
                 await self._supervisor.start_all()
                 self._supervisor.demand()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cyrene_host.catalog.accepted import Accepted
+from cyrene_host.catalog.accepted import Accepted, ChangedDefinition, fingerprint_of
 from cyrene_host.catalog.catalog import CatalogPlugin
 from cyrene_host.catalog.definitions import CatalogTool
 from cyrene_host.catalog.names import NameMode
@@ -43,6 +43,17 @@ class Listing:
         """
         plugins = self._catalog.plugins
         return [self._report(tool, record, mode, tool.fault) for record in plugins.values() for tool in record.tools]
+
+    def changed(self) -> list[ChangedDefinition]:
+        """Return the tools whose definition is another than the accepted one."""
+        found = []
+        for tool in self._catalog.tools:
+            accepted = self._accepted.get(tool.id)
+            if accepted is not None and accepted.fingerprint != fingerprint_of(tool.definition):
+                now = tool.definition.to_dict()
+                at, by = accepted.accepted_at, accepted.accepted_by
+                found.append(ChangedDefinition(tool.id, accepted.definition, now, at, by))
+        return found
 
     def why(self, name: str) -> Why:
         """Return why a tool, or all of a plugin, can be called or not; names that mean nothing are answered too."""

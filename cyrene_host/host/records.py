@@ -53,6 +53,11 @@ class Records:
         self._one = anyio.Lock()
         self._is_ready = False
 
+    @property
+    def is_resident(self) -> bool:
+        """Whether this host serves until it is stopped, so that it has the time for what others leave to it."""
+        return self._kind == "resident"
+
     def storage(self, plugin: str) -> PluginStorage:
         """Return the key-value pairs of one plugin."""
         return PluginStorage(self.store, plugin)
@@ -102,9 +107,17 @@ class Records:
             return
         async with self._one:
             if not self._is_ready:
-                for execution in await self.executions.recover(self._interrupted):
-                    _log.warning("execution '%s' of '%s' was interrupted", execution.id, execution.tool_id)
+                await self.recover()
                 self._is_ready = True
+
+    async def recover(self) -> None:
+        """Mark what dead hosts left under way as interrupted.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        for execution in await self.executions.recover(self._interrupted):
+            _log.warning("execution '%s' of '%s' was interrupted", execution.id, execution.tool_id)
 
     async def close(self) -> None:
         """Finish what is being written, and give up the claim."""

@@ -65,7 +65,12 @@ class Running:
         progress = min(max(report.progress, self.execution.progress), 1.0) if report.progress == report.progress else 0
         if report.execution_id and report.execution_id != self.id:
             self.execution = replace(self.execution, plugin_execution_id=report.execution_id)
-        self._report = (max(progress, self.execution.progress), _cut(report.message))
+        before = self._report[1] if self._report is not None else self.execution.message
+        is_silent_end = not report.message and report.status != "running"  # what it was at is worth more than nothing
+        self._report = (
+            max(progress, self.execution.progress),
+            before if is_silent_end else _cut(report.message),
+        )
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(0.0, self._told_at + EVERY_S - loop.time()), self._tell_now)

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, or_,
 from cyrene_host.record.approval import Approval, ApprovalState
 from cyrene_host.record.tables import approvals, executions
 
-__all__ = ["add", "decide", "get", "newest", "still_open", "use"]
+__all__ = ["add", "decide", "get", "ids", "newest", "still_open", "use"]
 
 _MOST = 1000
 _COLUMNS = list(Approval.__dataclass_fields__)
@@ -42,6 +42,12 @@ def newest(connection: Connection, host: str, states: Sequence[ApprovalState], l
     """Return the newest in some states."""
     query = _of(host).where(approvals.c.state.in_(states)).order_by(approvals.c.created_at.desc())
     return [_approval(row) for row in connection.execute(query.limit(limit)).mappings()]
+
+
+def ids(connection: Connection, host: str, limit: int) -> list[str]:
+    """Return the ids of the newest."""
+    query = _of(host).with_only_columns(approvals.c.id).order_by(approvals.c.created_at.desc())
+    return list(connection.execute(query.limit(limit)).scalars())
 
 
 def decide(

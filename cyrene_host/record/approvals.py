@@ -38,6 +38,10 @@ class ApprovalRecords:
         """Return the newest, newest first."""
         return await self._store.read(lambda connection: _rows().newest(connection, self._host(), states, limit))
 
+    async def ids(self, *, limit: int) -> Sequence[str]:
+        """Return the ids of the newest, newest first."""
+        return await self._store.read(lambda connection: _rows().ids(connection, self._host(), limit))
+
     async def decide(
         self, approval_id: str, state: ApprovalState, *, at: float, by: str | None, reason: str | None = None
     ) -> bool:

@@ -11,7 +11,7 @@ from cyrene_host.record.execution import ENDED, Execution, ExecutionEvent
 from cyrene_host.record.tables import execution_events, executions, put
 from cyrene_sdk.types import ToolResult
 
-__all__ = ["ask_to_cancel", "asked_to_cancel", "events", "get", "last_event", "newest", "under_way", "write"]
+__all__ = ["ask_to_cancel", "asked_to_cancel", "events", "get", "ids", "last_event", "newest", "under_way", "write"]
 
 _COLUMNS = [name for name in Execution.__dataclass_fields__ if name != "result"]
 
@@ -57,6 +57,12 @@ def newest(
         query = query.where(executions.c.state.in_(states))
     query = query.order_by(executions.c.created_at.desc(), executions.c.id).limit(limit)
     return [_execution(row) for row in connection.execute(query).mappings()]
+
+
+def ids(connection: Connection, host: str, limit: int) -> list[str]:
+    """Return the ids of the newest."""
+    query = select(executions.c.id).where(executions.c.host == host).order_by(executions.c.created_at.desc())
+    return list(connection.execute(query.limit(limit)).scalars())
 
 
 def under_way(connection: Connection, host: str) -> list[tuple[Execution, dict[str, str]]]:

@@ -53,6 +53,10 @@ class ExecutionRecords:
             lambda connection: _rows().newest(connection, self._host(), principal, states, limit)
         )
 
+    async def ids(self, *, limit: int) -> Sequence[str]:
+        """Return the ids of the newest, newest first."""
+        return await self._store.read(lambda connection: _rows().ids(connection, self._host(), limit))
+
     async def events(self, execution_id: str, after: int, limit: int = 1000) -> Sequence[ExecutionEvent]:
         """Return what happened after the event with the number `after`, in order."""
         return await self._store.read(lambda connection: _rows().events(connection, execution_id, after, limit))
@@ -75,18 +79,26 @@ class ExecutionRecords:
         Args:
             interrupted: makes the result of one.
         """
+        if not await self._store.read(self._orphans):  # nearly always: a reader disturbs no writer
+            return []
         return await self._store.write(lambda connection: self._recover(connection, interrupted))
+
+    def _orphans(self, connection: Any) -> Sequence[tuple[Execution, dict[str, str]]]:
+        return [
+            (execution, owner)
+            for execution, owner in _rows().under_way(connection, self._host())
+            if owner["instance"] != self._instance and not self._is_alive(owner["instance"])
+        ]
 
     def _recover(self, connection: Any, interrupted: Callable[[Execution], ToolResult]) -> Sequence[Execution]:
         rows, ended = _rows(), []
-        for execution, owner in rows.under_way(connection, self._host()):
-            if owner["instance"] != self._instance and not self._is_alive(owner["instance"]):
-                now, result = time.time(), interrupted(execution)
-                last = replace(execution, state="interrupted", ended_at=now, result=result)
-                seq = rows.last_event(connection, execution.id) + 1
-                event = ExecutionEvent(seq, now, "interrupted", execution.progress, execution.message, result)
-                rows.write(connection, last, [event], owner)
-                ended.append(last)
+        for execution, owner in self._orphans(connection):
+            now, result = time.time(), interrupted(execution)
+            last = replace(execution, state="interrupted", ended_at=now, result=result)
+            seq = rows.last_event(connection, execution.id) + 1
+            event = ExecutionEvent(seq, now, "interrupted", execution.progress, execution.message, result)
+            rows.write(connection, last, [event], owner)
+            ended.append(last)
         return ended
 
 

@@ -18,7 +18,10 @@ from cyrene_host.cli import main
 from cyrene_host.cli.options import TAKES_VALUE
 
 Run = Callable[..., Any]
-COMMANDS = ("plugins", "tools", "call", "health", "why", "new", "check", "doctor", "manifest", "audit")
+COMMANDS = (
+    *("plugins", "tools", "call", "executions", "approvals", "health", "why"),
+    *("new", "check", "doctor", "manifest", "audit"),
+)
 
 
 def test_without_arguments_the_help_is_printed_and_all_is_fine(cyrene: Run) -> None:
