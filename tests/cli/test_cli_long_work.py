@@ -151,6 +151,7 @@ def test_a_bar_with_the_message_is_drawn_at_a_terminal_and_gone_before_the_outpu
     assert "works.dig" in shown
     assert HOSTILE in shown
     assert "\x1b[2Jpart" not in shown
+    assert "[progress" not in shown
     above, _, below = shown.rpartition("\x1b[2K")  # the terminal's "erase the line"
     assert "25%" in above
     assert below.strip("\r\n") == "dug"
