@@ -280,7 +280,10 @@ def test_an_execution_whose_process_is_killed_is_interrupted_for_who_follows_it(
     assert follower.stderr is not None
     assert follower.stderr.readline().startswith(b"works.dig: 25%")
     process.kill()
-    out, _ = follower.communicate(timeout=slow(30))
+    try:
+        out, _ = follower.communicate(timeout=slow(30))
+    finally:
+        follower.kill()
     process.communicate(timeout=slow(30))
     assert follower.returncode == 1
     assert out.startswith(f"{running['id']}: interrupted\n".encode())
