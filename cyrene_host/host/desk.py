@@ -6,6 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import anyio
+
 from cyrene_host.call.context import CallContext
 from cyrene_host.call.gate import ArgumentsRefused, read_arguments
 from cyrene_host.call.pipeline import Pipeline
@@ -18,10 +20,13 @@ from cyrene_host.host.inventory import Inventory
 from cyrene_host.host.registry import Registry
 from cyrene_host.host.repeats import Repeats
 from cyrene_host.record.instances import HostKind
+from cyrene_host.record.retention import forget_old
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import ToolResult
 
 __all__ = ["Desk"]
+
+FORGET_EVERY_S = 6 * 3600.0
 
 _log = logging.getLogger("cyrene.executions")
 
@@ -69,6 +74,16 @@ class Desk:
                 self._lookout.need()
         except CyreneError as error:
             _log.error("what earlier hosts left cannot be seen to: %s", error)
+
+    async def forget(self) -> None:
+        """Remove what is old, at once and then every few hours, for as long as the host is open."""
+        while True:
+            try:
+                if self.records.store.exists():
+                    await forget_old(self.records.store)
+            except CyreneError as error:
+                _log.error("old records are not removed: %s", error)
+            await anyio.sleep(FORGET_EVERY_S)
 
     async def end_all(self) -> None:
         """End what runs, as interrupted."""

@@ -244,6 +244,7 @@ class Host:
             if self._start == "all":
                 if self._desk.records.is_resident:
                     self._supervisor.spawn(self._desk.take_up)
+                    self._supervisor.spawn(self._desk.forget)
                 self._supervisor.watch(self._inventory.settings.limits.health_every_s)
                 await self._supervisor.start_all()
                 self._supervisor.demand()
