@@ -19,6 +19,7 @@ from cyrene_host.host.archive import Archive
 from cyrene_host.host.inventory import Inventory
 from cyrene_host.host.registry import Registry
 from cyrene_host.host.repeats import Repeats
+from cyrene_host.record.execution import Execution
 from cyrene_host.record.instances import HostKind
 from cyrene_host.record.retention import forget_old
 from cyrene_sdk.errors import CyreneError
@@ -66,6 +67,12 @@ class Desk:
         """Run a call that may have been made before."""
         return self._repeats.call(name, arguments, context, run)
 
+    def start_again(
+        self, name: str, arguments: object, context: CallContext, deadline_s: float | None
+    ) -> Awaitable[Execution]:
+        """Begin an execution that may have been begun before."""
+        return self._repeats.start(name, arguments, context, deadline_s)
+
     async def take_up(self) -> None:
         """See to what other hosts left: what is interrupted, and what waits for a person."""
         try:
@@ -88,6 +95,7 @@ class Desk:
     async def end_all(self) -> None:
         """End what runs, as interrupted."""
         await self._lookout.close()
+        await self._repeats.close()
         await self.executions.close()
 
     async def close(self) -> None:

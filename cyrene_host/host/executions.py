@@ -23,7 +23,7 @@ from cyrene_host.record.execution import Execution, ExecutionEvent, ExecutionSta
 from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import ToolResult
 
-__all__ = ["Executions", "UnknownExecutionError", "interrupted"]
+__all__ = ["Executions", "UnknownExecutionError", "interrupted", "new_id"]
 
 APPROVAL_S = 300.0
 """How long a call waits for a person."""
@@ -77,13 +77,13 @@ class Executions:
         *,
         context: CallContext,
         deadline_s: float | None = None,
-        caller: Caller | None = None,
+        execution_id: str | None = None,
     ) -> Execution:
         """Begin a call of any tool and return its execution at once; see `Host.start_execution`."""
         await self._records.claim_for_call()
-        running = self._new(name, arguments, context)
+        running = self._new(name, arguments, context, execution_id)
         await running.become("queued")
-        self._go(running, name, arguments, context=context, deadline_s=deadline_s, caller=caller)
+        self._go(running, name, arguments, context=context, deadline_s=deadline_s)
         return running.execution
 
     async def call(
@@ -274,10 +274,10 @@ class Executions:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _new(self, name: str, arguments: object, context: CallContext) -> Running:
+    def _new(self, name: str, arguments: object, context: CallContext, execution_id: str | None = None) -> Running:
         tool_id, plugin, shown = self._shown(name, arguments)
         execution = Execution(
-            id=f"exe_{secrets.token_hex(8)}",
+            id=execution_id or new_id(),
             tool_id=tool_id,
             plugin=plugin,
             state="queued",
@@ -385,6 +385,11 @@ def _result(execution: Execution, error: CallFailedError) -> ToolResult:
         duration_ms=0,
         notes=[],
     )
+
+
+def new_id() -> str:
+    """Return an id for an execution."""
+    return f"exe_{secrets.token_hex(8)}"
 
 
 def interrupted(execution: Execution) -> ToolResult:

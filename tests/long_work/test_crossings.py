@@ -1,4 +1,4 @@
-"""What crosses in time: crashes, cancels and approvals in the midst of one another leave one end, and nothing waits on."""
+"""Crashes, cancels and approvals in the midst of one another leave one end each, and nothing that waits for ever."""
 
 from __future__ import annotations
 
