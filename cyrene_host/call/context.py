@@ -18,7 +18,8 @@ class CallContext:
     Args:
         surface: the door the call came in by.
         principal: who is asking; approvals and executions belong to a principal.
-        idempotency_key: makes a repeated request the same call, for 24 h; the second gets the first's result.
+        idempotency_key: makes a repeated request the same call, for 24 h; the second gets the first's result. A
+            caller who leaves does not end the call: it is there to be asked for again.
         approval_id: the approval that this very call waited for: it gets the result of the one run that came of it.
     """
 

@@ -104,7 +104,7 @@ class Approvals:
         """
         approval = await self._pending(approval_id)
         tool = await self._unchanged(approval)
-        if not await self._records.approvals.decide(approval_id, "approved", at=time.time(), by=by):
+        if not await self._records.approvals.approve(approval_id, at=time.time(), by=by):
             raise _decided_already(await self.get(approval_id))
         self._decided(approval, "approved", by)
         self._accept(tool, by)
@@ -122,7 +122,7 @@ class Approvals:
             ApprovalError: it does not exist, was decided before, or has expired.
         """
         approval = await self._pending(approval_id)
-        if not await self._records.approvals.decide(approval_id, "denied", at=time.time(), by=by, reason=reason):
+        if not await self._records.approvals.refuse(approval_id, "denied", at=time.time(), by=by, reason=reason):
             raise _decided_already(await self.get(approval_id))
         self._decided(approval, "denied", by)
         said = f": {reason}" if reason else ""
@@ -165,7 +165,7 @@ class Approvals:
         if tool.fingerprint == approval.fingerprint:
             return tool
         why = f"the definition of '{approval.tool_id}' has changed since approval was asked for"
-        if await self._records.approvals.decide(approval.id, "denied", at=time.time(), by=None, reason=why):
+        if await self._records.approvals.refuse(approval.id, "denied", at=time.time(), by=None, reason=why):
             self._decided(approval, "denied", "definition changed")
             await self._executions.settle(approval.execution_id, _refusal(approval, why))
         raise _error(approval.id, f"is void: {why}", "look at the tool as it is now, and start the call again")
@@ -191,11 +191,12 @@ class Approvals:
         await self._records.ready()
         now = time.time()
         still_open = await self._records.approvals.open()
-        late = [found for found in still_open if found.state == "pending" and found.expires_at <= now]
+        late = [found for found in still_open if _until(found) <= now]
         for approval in late:
-            if await self._records.approvals.decide(approval.id, "expired", at=now, by=None):
+            if await self._records.approvals.refuse(approval.id, "expired", at=now, by=None, is_void=True):
                 self._decided(approval, "expired", "")
-                why = f"nobody decided within {approval.expires_at - approval.created_at:.0f} s"
+                what = "decided" if approval.state == "pending" else "ran it after it was approved"
+                why = f"nobody {what} within {approval.expires_at - approval.created_at:.0f} s"
                 await self._executions.settle(approval.execution_id, _refusal(approval, why))
         return [approval for approval in still_open if approval not in late]
 
@@ -206,6 +207,13 @@ class Approvals:
             if approval.state == "approved" and self._records.is_resident:  # a command may end before it does
                 await self._run(approval)
         return bool(still_open)
+
+
+def _until(approval: Approval) -> float:
+    """Until when one may be decided, or run once it is approved: a yes is not for ever either."""
+    if approval.state == "pending" or approval.decided_at is None:
+        return approval.expires_at
+    return approval.decided_at + approval.expires_at - approval.created_at
 
 
 def _refusal(approval: Approval, why: str) -> CallFailedError:

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import anyio
+
 from cyrene_host.call.context import CallContext
 from cyrene_host.call.gate import ArgumentsRefused, read_arguments
 from cyrene_host.call.pipeline import Pipeline
@@ -17,11 +19,15 @@ from cyrene_host.host.archive import Archive
 from cyrene_host.host.inventory import Inventory
 from cyrene_host.host.registry import Registry
 from cyrene_host.host.repeats import Repeats
+from cyrene_host.record.execution import Execution
 from cyrene_host.record.instances import HostKind
+from cyrene_host.record.retention import forget_old
 from cyrene_sdk.errors import CyreneError
 from cyrene_sdk.types import ToolResult
 
 __all__ = ["Desk"]
+
+FORGET_EVERY_S = 6 * 3600.0
 
 _log = logging.getLogger("cyrene.executions")
 
@@ -61,6 +67,12 @@ class Desk:
         """Run a call that may have been made before."""
         return self._repeats.call(name, arguments, context, run)
 
+    def start_again(
+        self, name: str, arguments: object, context: CallContext, deadline_s: float | None
+    ) -> Awaitable[Execution]:
+        """Begin an execution that may have been begun before."""
+        return self._repeats.start(name, arguments, context, deadline_s)
+
     async def take_up(self) -> None:
         """See to what other hosts left: what is interrupted, and what waits for a person."""
         try:
@@ -70,9 +82,20 @@ class Desk:
         except CyreneError as error:
             _log.error("what earlier hosts left cannot be seen to: %s", error)
 
+    async def forget(self) -> None:
+        """Remove what is old, at once and then every few hours, for as long as the host is open."""
+        while True:
+            try:
+                if self.records.store.exists():
+                    await forget_old(self.records.store)
+            except CyreneError as error:
+                _log.error("old records are not removed: %s", error)
+            await anyio.sleep(FORGET_EVERY_S)
+
     async def end_all(self) -> None:
         """End what runs, as interrupted."""
         await self._lookout.close()
+        await self._repeats.close()
         await self.executions.close()
 
     async def close(self) -> None:

@@ -23,7 +23,7 @@ from cyrene_host.record.execution import Execution, ExecutionEvent, ExecutionSta
 from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import ToolResult
 
-__all__ = ["Executions", "UnknownExecutionError", "interrupted"]
+__all__ = ["Executions", "UnknownExecutionError", "interrupted", "new_id"]
 
 APPROVAL_S = 300.0
 """How long a call waits for a person."""
@@ -77,13 +77,13 @@ class Executions:
         *,
         context: CallContext,
         deadline_s: float | None = None,
-        caller: Caller | None = None,
+        execution_id: str | None = None,
     ) -> Execution:
         """Begin a call of any tool and return its execution at once; see `Host.start_execution`."""
         await self._records.claim_for_call()
-        running = self._new(name, arguments, context)
+        running = self._new(name, arguments, context, execution_id)
         await running.become("queued")
-        self._go(running, name, arguments, context=context, deadline_s=deadline_s, caller=caller)
+        self._go(running, name, arguments, context=context, deadline_s=deadline_s)
         return running.execution
 
     async def call(
@@ -124,8 +124,13 @@ class Executions:
             user_id=request.user_id,
             conversation_id=request.conversation_id,
         )
-        await self._records.approvals.add(approval)  # first: who sees that it waits will look for it
-        await running.become("waiting", approval_id=approval.id)
+        try:
+            await self._records.approvals.add(approval)  # first: who sees that it waits will look for it
+            await running.become("waiting", approval_id=approval.id)
+        except BaseException:
+            if known is None:  # nobody else sees it through
+                self._drop(running)
+            raise
         self._drop(running)
         self._lookout.need()
         return Held(running.id, approval.id, approval.expires_at)
@@ -133,7 +138,7 @@ class Executions:
     async def resume(self, approval: Approval) -> Execution:
         """_Run a call that was approved; whoever asks for this has used the approval up."""
         await self._records.claim_for_call()
-        running = await self._taken_up(await self.get(approval.execution_id))
+        running = await self._taken_up(approval.execution_id)
         kept = running.execution
         context = CallContext(
             surface=kept.surface,  # type: ignore[arg-type]  # it was one of them when it was kept
@@ -148,7 +153,7 @@ class Executions:
 
     async def settle(self, execution_id: str, error: CallFailedError) -> Execution:
         """End one that waited for a person in vain."""
-        running = await self._taken_up(await self.get(execution_id))
+        running = await self._taken_up(execution_id)
         result = _result(running.execution, error)
         await running.end(_state_of(result), result)
         self._drop(running)
@@ -251,7 +256,9 @@ class Executions:
         running = self._running.get(execution_id)
         if execution.is_ended:
             return execution
-        if execution.state == "waiting" and execution.approval_id is not None and running is None:
+        if _is_held(execution):
+            if running is not None:
+                await running.left.wait()  # it is just being kept, or ended
             return await self._withdraw(execution, by=principal)
         if running is None:
             await self._records.executions.ask_to_cancel(execution_id)
@@ -267,10 +274,10 @@ class Executions:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _new(self, name: str, arguments: object, context: CallContext) -> Running:
+    def _new(self, name: str, arguments: object, context: CallContext, execution_id: str | None = None) -> Running:
         tool_id, plugin, shown = self._shown(name, arguments)
         execution = Execution(
-            id=f"exe_{secrets.token_hex(8)}",
+            id=execution_id or new_id(),
             tool_id=tool_id,
             plugin=plugin,
             state="queued",
@@ -287,11 +294,12 @@ class Executions:
         self._running[running.id] = running
         return running
 
-    async def _taken_up(self, kept: Execution) -> Running:
+    async def _taken_up(self, execution_id: str) -> Running:
         """Go on with one that was left to wait."""
-        before = self._running.get(kept.id)
+        before = self._running.get(execution_id)
         if before is not None:
             await before.left.wait()
+        kept = await self.get(execution_id)
         seq = await self._records.executions.last_event(kept.id)
         running = self._running[kept.id] = Running(kept, self._records.executions, seq=seq)
         running.shown = self._shown(kept.tool_id, kept.arguments)[2]
@@ -319,21 +327,21 @@ class Executions:
             del self._running[running.id]
 
     def _end(self, running: Running, why: Literal["cancelled", "interrupted"]) -> None:
-        is_held = running.execution.state == "waiting" and running.execution.approval_id is not None
-        if running.ending is None and not is_held:
+        if running.ending is None and not _is_held(running.execution):
             running.ending = why
             if running.task is not None and running.has_begun:
                 running.task.cancel()
 
     async def _withdraw(self, execution: Execution, *, by: str | None) -> Execution:
-        """Cancel one that waits for a person, unless somebody decides at the same moment."""
-        why = "the execution was cancelled"
-        approval_id = execution.approval_id or ""
-        if not await self._records.approvals.decide(approval_id, "denied", at=time.time(), by=by, reason=why):
+        """Cancel one that waits for a person; if it is being run at this moment, that is to end."""
+        approval_id, at, why = execution.approval_id or "", time.time(), "the execution was cancelled"
+        refuse = self._records.approvals.refuse
+        if not await refuse(approval_id, "denied", at=at, by=by, reason=why, is_void=True):
+            await self._records.executions.ask_to_cancel(execution.id)
             return await self.get(execution.id)
         error = CallFailedError(
             ErrorKind.CANCELLED,
-            f"the call of '{execution.tool_id}' was cancelled before anybody decided about it",
+            f"the call of '{execution.tool_id}' was cancelled before it ran",
             plugin=execution.plugin,
             mend="start it again if it is still wanted",
         )
@@ -346,6 +354,11 @@ class Executions:
                 with contextlib.suppress(UnknownExecutionError):
                     await self.cancel(execution_id)
         return bool(self._running)
+
+
+def _is_held(execution: Execution) -> bool:
+    """Whether it waits for a person who is not here."""
+    return execution.state == "waiting" and execution.approval_id is not None
 
 
 async def _each(events: Sequence[ExecutionEvent]) -> AsyncGenerator[ExecutionEvent, None]:
@@ -372,6 +385,11 @@ def _result(execution: Execution, error: CallFailedError) -> ToolResult:
         duration_ms=0,
         notes=[],
     )
+
+
+def new_id() -> str:
+    """Return an id for an execution."""
+    return f"exe_{secrets.token_hex(8)}"
 
 
 def interrupted(execution: Execution) -> ToolResult:

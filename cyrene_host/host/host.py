@@ -198,15 +198,20 @@ class Host:
         """Begin a call and return its execution at once; `host.executions` follows, reads and cancels it.
 
         It goes on whatever becomes of the caller, and ends with the host at the latest. A call that cannot be made
-        is an execution that has failed, with the same error in its `result` that `call` would return.
+        is an execution that has failed, with the same error in its `result` that `call` would return. Under an
+        idempotency key that was used for it before it is the execution of then.
 
         Args:
             name, arguments, context, deadline_s: as for `call`.
         Raises:
             HostStateError: the host is not open.
-            StateInUseError: another host is at work on the state directory.
+            CallFailedError: another host is at work on the state directory (`plugin_unavailable`), or the
+                idempotency key was used for another call (`denied`).
+            StoreError: whether the idempotency key was used before cannot be told.
         """
         self._check_open("start_execution")
+        if context is not None and context.idempotency_key:
+            return await self._desk.start_again(str(name), arguments, context, deadline_s)
         return await self.executions.start(
             str(name), arguments, context=context or CallContext(), deadline_s=deadline_s
         )
@@ -244,6 +249,7 @@ class Host:
             if self._start == "all":
                 if self._desk.records.is_resident:
                     self._supervisor.spawn(self._desk.take_up)
+                    self._supervisor.spawn(self._desk.forget)
                 self._supervisor.watch(self._inventory.settings.limits.health_every_s)
                 await self._supervisor.start_all()
                 self._supervisor.demand()

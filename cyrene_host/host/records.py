@@ -44,7 +44,7 @@ class Records:
         instances = self._instances = Instances(state_dir)
         host = functools.cache(instances.host_id)
         self.executions = ExecutionRecords(self.store, host=host, instance=self.instance, is_alive=instances.alive)
-        self.approvals = ApprovalRecords(self.store, host=host)
+        self.approvals = ApprovalRecords(self.store, host=host, instance=self.instance)
         self.keys = KeyRecords(self.store, instance=self.instance)
         self.notifications = Notifications(self.store)
         self._kind: HostKind = kind

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cyrene_host.call.context import CallContext
+from cyrene_host.call.failures import ended_early
 from cyrene_host.call.gate import ArgumentsRefused, read_arguments
 from cyrene_host.call.results import failed
 from cyrene_host.errors import CallFailedError
 from cyrene_host.host.approvals import Approvals
-from cyrene_host.host.executions import Executions
+from cyrene_host.host.executions import Executions, UnknownExecutionError, new_id
 from cyrene_host.host.lookout import LOOK_S
 from cyrene_host.host.records import Records
 from cyrene_host.record.approval import Approval, canonical
+from cyrene_host.record.execution import Execution
+from cyrene_host.record.key_use import KeyUse
 from cyrene_sdk.errors import CyreneError, ErrorKind
 from cyrene_sdk.types import ToolResult
 
@@ -24,11 +29,22 @@ __all__ = ["Repeats"]
 
 KEY_CHARS = 256
 
+_log = logging.getLogger("cyrene.executions")
+
 _Run = Callable[[CallContext], Awaitable[ToolResult]]
 
 
+@dataclass(slots=True)
+class _Made:
+    """A call under a key, made by this host; it is remembered as long as nothing of it is kept."""
+
+    request_sha256: str
+    answer: asyncio.Task[ToolResult]
+    is_kept: bool = True
+
+
 class Repeats:
-    """Lets a request that comes twice be one call.
+    """Lets a request that comes twice be one call, which a caller who leaves does not end.
 
     Args:
         records, executions, approvals: the host's.
@@ -47,77 +63,108 @@ class Repeats:
         self._executions = executions
         self._approvals = approvals
         self._fitted = fitted
-        self._running: dict[tuple[str, str], asyncio.Future[ToolResult]] = {}
+        self._made: dict[tuple[str, str], _Made] = {}
 
     async def call(self, name: str, arguments: object, context: CallContext, run: _Run) -> ToolResult:
         """_Run the call, or return what came of it when it was made first."""
-        try:
-            if context.approval_id is not None:
-                return await self._approved(name, arguments, context)
-            return await self._once(name, arguments, context, run)
-        except CallFailedError as error:
-            return _failed(name, error)
-        except CyreneError as error:
-            return _failed(
-                name,
-                CallFailedError(
-                    ErrorKind.PLUGIN_UNAVAILABLE,
-                    f"whether this call was made before cannot be told: {error.what}",
-                    where=error.where,
-                    mend=error.mend,
-                    retryable=True,
-                ),
-            )
+        if context.approval_id is not None:
+            return await _told(name, self._approved(name, arguments, context))
+        key, request = (context.principal, context.idempotency_key or ""), _digest(name, arguments)
+        made = self._made.get(key)
+        if made is None:
+            work = _told(name, self._once(name, arguments, context, request, run), is_own=True)
+            made = self._made[key] = _Made(request, asyncio.get_running_loop().create_task(work))
+            made.answer.add_done_callback(lambda _: self._forget(key))
+        if made.request_sha256 != request:
+            return _failed(name, _used_otherwise())
+        return await asyncio.shield(made.answer)
 
-    async def _once(self, name: str, arguments: object, context: CallContext, run: _Run) -> ToolResult:
-        key, principal = context.idempotency_key or "", context.principal
-        if len(key) > KEY_CHARS:
-            raise _refused(f"the idempotency key has more than {KEY_CHARS} characters", "use a shorter one")
-        await self._records.claim()
-        request = _digest(name, arguments)
-        before = await self._records.keys.take(principal, key, request, now=time.time())
+    async def start(self, name: str, arguments: object, context: CallContext, deadline_s: float | None) -> Execution:
+        """_Begin an execution, or return the one that was begun first.
+
+        Raises:
+            CallFailedError: the key is of another call, or of one of which nothing is known.
+            StoreError: whether it was begun before cannot be told.
+        """
+        execution_id = new_id()
+        before = await self._taken(context, _digest(name, arguments), execution_id)
         if before is None:
-            return await self._first(principal, key, run, context)
-        if before.request_sha256 != request:
-            raise _refused(
-                "the idempotency key was used for another call", "use a new key for each call, the same for its repeats"
+            return await self._executions.start(
+                name, arguments, context=context, deadline_s=deadline_s, execution_id=execution_id
             )
-        while before is not None and before.result is None:
-            if before.instance == self._records.instance and (mine := self._running.get((principal, key))) is not None:
-                return await asyncio.shield(mine)
-            if not await self._records.is_alive(before.instance):
-                return await self._lost(name, principal, key)
+        if before.execution_id is None:
+            raise _used_otherwise()
+        try:
+            return await self._executions.get(before.execution_id)
+        except UnknownExecutionError as unknown:
+            raise _lost() from unknown
+
+    async def close(self) -> None:
+        """End the calls that are being made."""
+        answers = [made.answer for made in self._made.values()]
+        for answer in answers:
+            answer.cancel()
+        if answers:
+            await asyncio.wait(answers)
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        if self._made[key].is_kept:
+            del self._made[key]
+
+    async def _once(self, name: str, arguments: object, context: CallContext, request: str, run: _Run) -> ToolResult:
+        before = await self._taken(context, request)
+        if before is None:
+            return await self._first(run, context)
+        principal, key = context.principal, context.idempotency_key or ""
+        while before.result is None:
+            if before.execution_id is not None:
+                return await self._result_of(before.execution_id)
+            is_mine = before.instance == self._records.instance  # and it is not being made: its end was not kept
+            if is_mine or not await self._records.is_alive(before.instance):
+                lost = _failed(name, _lost())
+                await self._records.keys.keep(principal, key, lost)
+                return lost
             await asyncio.sleep(LOOK_S)
-            before = await self._records.keys.get(principal, key)
-        if before is None or before.result is None:  # it came to nothing, and may be made anew
-            return await self._once(name, arguments, context, run)
+            now = await self._records.keys.get(principal, key)
+            if now is None:  # it came to nothing, and may be made anew
+                return await self._once(name, arguments, context, request, run)
+            before = now
+        waits = before.result.error_kind is ErrorKind.APPROVAL_REQUIRED and isinstance(before.result.data, dict)
+        if waits and (approval_id := before.result.data.get("approval_id")):
+            return await self._approved(name, arguments, replace(context, approval_id=approval_id))
         return before.result
 
-    async def _first(self, principal: str, key: str, run: _Run, context: CallContext) -> ToolResult:
-        answer: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
-        self._running[principal, key] = answer
+    async def _taken(self, context: CallContext, request: str, execution_id: str | None = None) -> KeyUse | None:
+        """Take the key for this call; return what it was taken for before, which is the same call."""
+        key = context.idempotency_key or ""
+        if len(key) > KEY_CHARS:
+            raise _refused(f"the idempotency key has more than {KEY_CHARS} characters", "use a shorter one")
+        await self._records.claim_for_call()
+        before = await self._records.keys.take(context.principal, key, request, execution_id, now=time.time())
+        if before is not None and before.request_sha256 != request:
+            raise _used_otherwise()
+        return before
+
+    async def _first(self, run: _Run, context: CallContext) -> ToolResult:
+        principal, key = context.principal, context.idempotency_key or ""
+        result = await run(context)
         try:
-            result = await run(context)
             if result.effect == "none" and result.retryable:
                 await self._records.keys.free(principal, key)
             else:
                 await self._records.keys.keep(principal, key, result)
-            answer.set_result(result)
-            return result
-        finally:
-            answer.cancel()
-            del self._running[principal, key]
-
-    async def _lost(self, name: str, principal: str, key: str) -> ToolResult:
-        error = CallFailedError(
-            ErrorKind.INTERRUPTED,
-            "the call was made before, and its host ended before it did",
-            mend="look whether it has happened; then make it under a new key",
-            acted=True,
-        )
-        result = _failed(name, error)
-        await self._records.keys.keep(principal, key, result)
+        except CyreneError as error:
+            self._made[principal, key].is_kept = False
+            _log.error("the result of a call with an idempotency key cannot be kept: %s", error)
         return result
+
+    async def _result_of(self, execution_id: str) -> ToolResult:
+        try:
+            ended = await self._executions.wait(execution_id)
+        except UnknownExecutionError as unknown:
+            raise _lost() from unknown
+        assert ended.result is not None, "one that has ended has a result"
+        return ended.result
 
     async def _approved(self, name: str, arguments: object, context: CallContext) -> ToolResult:
         approval = await self._approvals.get(context.approval_id or "")
@@ -136,9 +183,7 @@ class Repeats:
                     "expires_at": approval.expires_at,
                 },
             )
-        ended = await self._executions.wait(execution.id)
-        assert ended.result is not None, "one that has ended has a result"
-        return ended.result
+        return await self._result_of(execution.id)
 
     def _check(self, approval: Approval, name: str, arguments: object, context: CallContext) -> None:
         if approval.principal != context.principal:
@@ -148,6 +193,37 @@ class Repeats:
             raise _denied(approval, f"it is about '{approval.tool_id}', not about '{name}'", "ask for another approval")
         if approval.arguments != canonical(fitted):
             raise _denied(approval, "it is for other arguments than these", "call with those that were shown")
+
+
+async def _told(name: str, work: Awaitable[ToolResult], *, is_own: bool = False) -> ToolResult:
+    """Return what it comes to, as a result; `is_own`: cancelled by nobody but a host that closes."""
+    try:
+        return await work
+    except CallFailedError as error:
+        return _failed(name, error)
+    except CyreneError as error:
+        what = f"whether this call was made before cannot be told: {error.what}"
+        kind = ErrorKind.PLUGIN_UNAVAILABLE
+        return _failed(name, CallFailedError(kind, what, where=error.where, mend=error.mend, retryable=True))
+    except asyncio.CancelledError:
+        if not is_own:
+            raise
+        return _failed(name, ended_early(None, "interrupted", acted=True))
+
+
+def _lost() -> CallFailedError:
+    return CallFailedError(
+        ErrorKind.INTERRUPTED,
+        "the call was made before, and its host ended before it did",
+        mend="look whether it has happened; then make it under a new key",
+        acted=True,
+    )
+
+
+def _used_otherwise() -> CallFailedError:
+    return _refused(
+        "the idempotency key was used for another call", "use a new key for each call, the same for its repeats"
+    )
 
 
 def _digest(name: str, arguments: object) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, or_,
 from cyrene_host.record.approval import Approval, ApprovalState
 from cyrene_host.record.tables import approvals, executions
 
-__all__ = ["add", "decide", "get", "ids", "newest", "still_open", "use"]
+__all__ = ["add", "decide", "get", "ids", "is_open", "newest", "own", "still_open", "use", "void", "void_all"]
 
 _MOST = 1000
 _COLUMNS = list(Approval.__dataclass_fields__)
@@ -54,24 +54,48 @@ def decide(
     connection: Connection, approval_id: str, state: ApprovalState, at: float, by: str | None, reason: str | None
 ) -> bool:
     """Decide one, if it is pending."""
-    change = (
-        update(approvals)
-        .where(approvals.c.id == approval_id, approvals.c.state == "pending")
-        .values(state=state, decided_at=at, decided_by=by, reason=reason)
-    )
-    return connection.execute(change).rowcount == 1
+    change = {"state": state, "decided_at": at, "decided_by": by, "reason": reason}
+    return _change(connection, approvals.c.id == approval_id, approvals.c.state == "pending", **change) == 1
+
+
+def void(
+    connection: Connection, approval_id: str, state: ApprovalState, at: float, by: str | None, reason: str | None
+) -> bool:
+    """Decide one against its call, though it may be approved already, if it was not used."""
+    change = {"state": state, "decided_at": at, "decided_by": by, "reason": reason}
+    return _change(connection, approvals.c.id == approval_id, is_open(), **change) == 1
+
+
+def void_all(connection: Connection, execution_id: str, at: float) -> None:
+    """Decide against the call of an execution that has ended."""
+    change = {"state": "denied", "decided_at": at, "reason": "its execution has ended"}
+    _change(connection, approvals.c.execution_id == execution_id, is_open(), **change)
 
 
 def use(connection: Connection, approval_id: str, at: float) -> bool:
     """Use one up, if it is approved and was not used."""
-    change = update(approvals).where(approvals.c.id == approval_id, _to_be_run()).values(used_at=at)
-    return connection.execute(change).rowcount == 1
+    return _change(connection, approvals.c.id == approval_id, _to_be_run(), used_at=at) == 1
+
+
+def own(connection: Connection, approval_id: str, instance: str) -> None:
+    """Let the execution of one be another host's, which goes on with it."""
+    of_it = select(approvals.c.execution_id).where(approvals.c.id == approval_id).scalar_subquery()
+    connection.execute(update(executions).where(executions.c.id == of_it).values(instance=instance))
 
 
 def still_open(connection: Connection, host: str) -> list[Approval]:
     """Return those that somebody has to see to."""
-    query = _of(host).where(or_(approvals.c.state == "pending", _to_be_run())).limit(_MOST)
+    query = _of(host).where(is_open()).limit(_MOST)
     return [_approval(row) for row in connection.execute(query).mappings()]
+
+
+def is_open() -> ColumnElement[bool]:
+    """Of which approvals somebody has to see to something: pending, or approved and not used."""
+    return or_(approvals.c.state == "pending", _to_be_run())
+
+
+def _change(connection: Connection, *which: ColumnElement[bool], **change: Any) -> int:
+    return connection.execute(update(approvals).where(*which).values(**change)).rowcount
 
 
 def _of(host: str) -> Select[Any]:

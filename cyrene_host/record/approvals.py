@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import Any, Literal
 
 from cyrene_host.record.approval import Approval, ApprovalState
 from cyrene_host.record.store import Store
@@ -16,11 +17,14 @@ class ApprovalRecords:
 
     Args:
         host: tells the state directory's id, in a thread.
+        instance: this host's own id among those on the state directory: whoever decides against a call, or uses its
+            approval up, has the execution in hand from that moment on.
     """
 
-    def __init__(self, store: Store, *, host: Callable[[], str]) -> None:
+    def __init__(self, store: Store, *, host: Callable[[], str], instance: str) -> None:
         self._store = store
         self._host = host
+        self._instance = instance
 
     async def add(self, approval: Approval) -> None:
         """Keep a new one."""
@@ -42,21 +46,50 @@ class ApprovalRecords:
         """Return the ids of the newest, newest first."""
         return await self._store.read(lambda connection: _rows().ids(connection, self._host(), limit))
 
-    async def decide(
-        self, approval_id: str, state: ApprovalState, *, at: float, by: str | None, reason: str | None = None
-    ) -> bool:
-        """Decide one that is pending; of all who try, one is told True."""
+    async def approve(self, approval_id: str, *, at: float, by: str) -> bool:
+        """Approve one that is pending; of all who decide, one is told True."""
         return await self._store.write(
-            lambda connection: _rows().decide(connection, approval_id, state, at, by, reason)
+            lambda connection: _rows().decide(connection, approval_id, "approved", at, by, None)
         )
+
+    async def refuse(
+        self,
+        approval_id: str,
+        state: Literal["denied", "expired"],
+        *,
+        at: float,
+        by: str | None,
+        reason: str | None = None,
+        is_void: bool = False,
+    ) -> bool:
+        """Decide against one that is pending; of all who decide, one is told True.
+
+        Args:
+            is_void: also where it is approved, as long as it was not used.
+        """
+
+        def work(connection: Any) -> bool:
+            decide = _rows().void if is_void else _rows().decide
+            return self._taken(connection, approval_id, decide(connection, approval_id, state, at, by, reason))
+
+        return await self._store.write(work)
 
     async def use(self, approval_id: str, *, at: float) -> bool:
         """Use an approved one up; of all who try, one is told True."""
-        return await self._store.write(lambda connection: _rows().use(connection, approval_id, at))
+
+        def work(connection: Any) -> bool:
+            return self._taken(connection, approval_id, _rows().use(connection, approval_id, at))
+
+        return await self._store.write(work)
 
     async def open(self) -> Sequence[Approval]:
         """Return those that are pending, and those that were approved and not run yet."""
         return await self._store.read(lambda connection: _rows().still_open(connection, self._host()))
+
+    def _taken(self, connection: Any, approval_id: str, is_mine: bool) -> bool:
+        if is_mine:
+            _rows().own(connection, approval_id, self._instance)
+        return is_mine
 
 
 def _rows() -> ModuleType:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, select, update
+from sqlalchemy import Connection, RowMapping, and_, exists, func, or_, select, update
 
+from cyrene_host.record.approval_rows import is_open, void_all
 from cyrene_host.record.execution import ENDED, Execution, ExecutionEvent
-from cyrene_host.record.tables import execution_events, executions, put
+from cyrene_host.record.tables import approvals, execution_events, executions, put
 from cyrene_sdk.types import ToolResult
 
 __all__ = ["ask_to_cancel", "asked_to_cancel", "events", "get", "ids", "last_event", "newest", "under_way", "write"]
@@ -19,9 +20,11 @@ _COLUMNS = [name for name in Execution.__dataclass_fields__ if name != "result"]
 def write(
     connection: Connection, execution: Execution, events: Sequence[ExecutionEvent], owner: Mapping[str, str]
 ) -> None:
-    """Keep an execution and its new events."""
+    """Keep an execution and its new events; nobody can approve any more what has ended."""
     row = {name: getattr(execution, name) for name in _COLUMNS}
     put(connection, executions, {**row, **owner, "result": _told(execution.result)})
+    if execution.is_ended:
+        void_all(connection, execution.id, execution.ended_at or 0.0)
     for event in events:
         put(
             connection,
@@ -65,10 +68,14 @@ def ids(connection: Connection, host: str, limit: int) -> list[str]:
     return list(connection.execute(query.limit(limit)).scalars())
 
 
-def under_way(connection: Connection, host: str) -> list[tuple[Execution, dict[str, str]]]:
-    """Return what a host has in hand, and which host that is."""
-    query = select(executions).where(executions.c.host == host, executions.c.state.in_(("queued", "running")))
-    rows = connection.execute(query).mappings().all()
+def under_way(connection: Connection, host: str, *, is_locked: bool) -> list[tuple[Execution, dict[str, str]]]:
+    """Return what a host has in hand, and which host that is: all but what has ended, or waits to be decided."""
+    is_decidable = exists().where(approvals.c.id == executions.c.approval_id, is_open())
+    is_in_hand = or_(
+        executions.c.state.in_(("queued", "running")), and_(executions.c.state == "waiting", ~is_decidable)
+    )
+    query = select(executions).where(executions.c.host == host, is_in_hand)
+    rows = connection.execute(query.with_for_update() if is_locked else query).mappings().all()
     return [(_execution(row), {"host": row["host"], "instance": row["instance"]}) for row in rows]
 
 

@@ -74,7 +74,7 @@ class ExecutionRecords:
         return await self._store.read(lambda connection: _rows().asked_to_cancel(connection, self._instance))
 
     async def recover(self, interrupted: Callable[[Execution], ToolResult]) -> Sequence[Execution]:
-        """Mark what was under way in hosts that are dead as interrupted, and return it.
+        """Mark what hosts that are dead had in hand as interrupted, and return it.
 
         Args:
             interrupted: makes the result of one.
@@ -83,16 +83,16 @@ class ExecutionRecords:
             return []
         return await self._store.write(lambda connection: self._recover(connection, interrupted))
 
-    def _orphans(self, connection: Any) -> Sequence[tuple[Execution, dict[str, str]]]:
+    def _orphans(self, connection: Any, *, is_locked: bool = False) -> Sequence[tuple[Execution, dict[str, str]]]:
         return [
             (execution, owner)
-            for execution, owner in _rows().under_way(connection, self._host())
+            for execution, owner in _rows().under_way(connection, self._host(), is_locked=is_locked)
             if owner["instance"] != self._instance and not self._is_alive(owner["instance"])
         ]
 
     def _recover(self, connection: Any, interrupted: Callable[[Execution], ToolResult]) -> Sequence[Execution]:
         rows, ended = _rows(), []
-        for execution, owner in self._orphans(connection):
+        for execution, owner in self._orphans(connection, is_locked=True):
             now, result = time.time(), interrupted(execution)
             last = replace(execution, state="interrupted", ended_at=now, result=result)
             seq = rows.last_event(connection, execution.id) + 1

@@ -18,11 +18,12 @@ class KeyRecords:
         self._store = store
         self._instance = instance
 
-    async def take(self, principal: str, key: str, request_sha256: str, *, now: float) -> KeyUse | None:
-        """Take a key for a call; return what it was taken for before, or None: it is this one's now."""
-        return await self._store.write(
-            lambda connection: _rows().take(connection, principal, key, request_sha256, self._instance, now)
-        )
+    async def take(
+        self, principal: str, key: str, request_sha256: str, execution_id: str | None, *, now: float
+    ) -> KeyUse | None:
+        """Take a key for a call or an execution; return what it was taken for before, or None: it is this one's now."""
+        use = KeyUse(request_sha256, self._instance, None, execution_id)
+        return await self._store.write(lambda connection: _rows().take(connection, principal, key, use, now))
 
     async def keep(self, principal: str, key: str, result: ToolResult) -> None:
         """Keep what the call came to."""

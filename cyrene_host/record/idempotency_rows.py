@@ -12,19 +12,19 @@ from cyrene_sdk.types import ToolResult
 
 __all__ = ["free", "get", "keep", "take"]
 
+_EXECUTION = "execution"
 
-def take(
-    connection: Connection, principal: str, key: str, request_sha256: str, instance: str, now: float
-) -> KeyUse | None:
+
+def take(connection: Connection, principal: str, key: str, use: KeyUse, now: float) -> KeyUse | None:
     """Insert the key, unless it is there and young."""
     connection.execute(delete(idempotency).where(_is(principal, key), idempotency.c.created_at < now - KEPT_S))
     row = {
         "principal": principal,
         "key": key,
-        "request_sha256": request_sha256,
-        "instance": instance,
-        "state": "running",
-        "call_id": "",
+        "request_sha256": use.request_sha256,
+        "instance": use.instance,
+        "state": "running" if use.execution_id is None else _EXECUTION,
+        "call_id": use.execution_id or "",
         "created_at": now,
     }
     return None if insert_new(connection, idempotency, row) else get(connection, principal, key)
@@ -47,7 +47,8 @@ def get(connection: Connection, principal: str, key: str) -> KeyUse | None:
     if row is None:
         return None
     result = None if row["result"] is None else ToolResult.from_json(row["result"])
-    return KeyUse(row["request_sha256"], row["instance"], result)
+    execution_id = row["call_id"] if row["state"] == _EXECUTION else None
+    return KeyUse(row["request_sha256"], row["instance"], result, execution_id)
 
 
 def _is(principal: str, key: str) -> ColumnElement[bool]:

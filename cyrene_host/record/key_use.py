@@ -13,8 +13,13 @@ KEPT_S = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """What a key was first used for, and what came of it; `result` is None while the call runs."""
+    """What a key was first used for, and what came of it.
+
+    `execution_id` is set where an execution was started under it, which has the result. `result` is None while a call
+    runs.
+    """
 
     request_sha256: str
     instance: str
     result: ToolResult | None
+    execution_id: str | None = None

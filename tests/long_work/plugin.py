@@ -125,6 +125,14 @@ class Long(BasePlugin):
         note(f"end {name}")
         return name
 
+    @tool(danger_level="low", timeout_ms=120_000)
+    async def jot(self, name: str, seconds: float) -> str:
+        """Write a name into the ledger, then take some time, and tell nothing meanwhile."""
+        note(f"begin {name}")
+        await asyncio.sleep(seconds)
+        note(f"end {name}")
+        return name
+
     @tool(danger_level="high")
     async def erase(self, what: str, count: int = 1) -> str:
         """Erase something."""
