@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from cyrene_host import Host
-from cyrene_host.call.failures import attempt_failed, hide, redact_fields, schema_unusable
+from cyrene_host.call.failures import attempt_failed, schema_unusable
 from cyrene_host.call.policy import ApprovalRequest
 from cyrene_host.call.results import as_failure
+from cyrene_host.call.secrecy import hide, redact_fields
 from cyrene_host.call.tool import CallableTool
 from cyrene_host.catalog.secrets import Redactor
 from cyrene_host.errors import TRAITS, CallFailedError

@@ -30,7 +30,7 @@ def _refused(path: Path | None, env: dict[str, str], overrides: dict[str, object
 def test_the_defaults_are_the_documented_ones() -> None:
     settings = read_settings(None, {})
     assert settings.model_dump() == {
-        "host": {"state_dir": None, "store_url": None},
+        "host": {"state_dir": None, "store_url": None, "audit": True},
         "hooks": {"enabled": ()},
         "danger": {"low": "allow", "medium": "allow", "high": "confirm", "undeclared": "medium"},
         "serve": {"host": "127.0.0.1", "port": 8420, "allowed_hosts": ()},

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from cyrene_host import __version__
+from cyrene_host import CallContext, __version__
+from cyrene_host.host.outlets import OutgoingMessage, Question
 from cyrene_host.runtimes.questions import MOST_AT_ONCE, Questions
 
 Ground = Any
@@ -17,7 +18,9 @@ Until = Callable[..., Any]
 ASKS = """
 import asyncio
 
-from cyrene_sdk import BasePlugin, CyreneError, PluginMetadata, tool
+from typing import Any
+
+from cyrene_sdk import BasePlugin, Image, PluginMetadata, tool
 
 
 class Asks(BasePlugin):
@@ -33,24 +36,39 @@ class Asks(BasePlugin):
         return {"version": self.host.version, "log": self.host.logger.name, "folder": self.host.data_dir.name,
                 "answer": await self.host.ask("sure?")}
 
-    @tool
+    @tool(danger_level="low")
+    async def NAME_keeps(self, key: str) -> list[Any]:
+        '''Use the storage.'''
+        storage, nothing = self.host.storage, object()
+        before = await storage.get(key, "nothing")
+        await storage.set(key, {"kept": [1, None]})
+        after, keys = await storage.get(key), list(await storage.keys())
+        await storage.delete(key)
+        return [before, after, keys, list(await storage.keys())]
+
+    @tool(danger_level="low")
+    async def NAME_sends(self) -> str:
+        '''Send to the conversation, and leave a message.'''
+        await self.host.send_message("hi", [Image(mime="image/png", url="https://example.org/a.png")])
+        await self.host.notify("ada", "left")
+        return str(await self.host.ask("sure?", {"type": "boolean"}))
+
+    @tool(danger_level="low")
     async def NAME_asks(self) -> list[str]:
-        '''Ask for what this host does not offer.'''
+        '''Ask for what cannot be had.'''
         host, told = self.host, []
         for ask in (
-            lambda: host.call_tool("one.knows", {}),
             lambda: host.send_message("hi"),
-            lambda: host.notify("ada", "hi"),
-            lambda: host.storage.get("key"),
-            lambda: host.storage.set("key", 1),
-            lambda: host.storage.delete("key"),
-            lambda: host.storage.keys(),
+            lambda: host.send_message("hi", to="room"),
+            lambda: host.notify("ada", 7),
+            lambda: host.storage.get(""),
+            lambda: host.storage.set("key", {1, 2}),
             lambda: host.ask_host("no_such_method"),
         ):
             try:
                 await ask()
-            except CyreneError as error:
-                told.append(f"{error.what} | {error.where} | {error.mend}")
+            except Exception as error:
+                told.append(getattr(error, "what", None) or type(error).__name__)
         return told
 
     @tool
@@ -73,18 +91,61 @@ async def test_a_plugin_knows_its_hosts_version_its_log_and_its_folder(ground: G
 
 
 @pytest.mark.parametrize("runtime", ["process", "inline"])
-async def test_what_this_host_does_not_offer_is_refused_with_its_sentence(ground: Ground, runtime: str) -> None:
-    ground.plugin("one", source=ASKS if runtime == "process" else ASKS.replace("host.ask_host(", "host.notify('', "))
+async def test_a_plugin_keeps_and_finds_values_of_its_own(ground: Ground, runtime: str) -> None:
+    for name in ("one", "two"):
+        ground.plugin(name, source=ASKS)
+    ground.list({"name": "one", "runtime": runtime}, {"name": "two", "runtime": runtime})
+
+    async with ground.open() as host:
+        results = [await host.call(f"{name}.{name}_keeps", {"key": "k"}) for name in ("one", "two", "one")]
+
+    assert [result.data for result in results] == [["nothing", {"kept": [1, None]}, ["k"], []]] * 3
+
+
+@pytest.mark.parametrize("runtime", ["process", "inline"])
+async def test_messages_reach_the_conversation_of_the_call_and_users_find_what_was_left(
+    ground: Ground, runtime: str
+) -> None:
+    ground.plugin("one", source=ASKS)
+    ground.list({"name": "one", "runtime": runtime})
+    sent: list[OutgoingMessage] = []
+    asked: list[Question] = []
+
+    async def messenger(message: OutgoingMessage) -> None:
+        sent.append(message)
+
+    async def asker(question: Question) -> bool:
+        asked.append(question)
+        return True
+
+    context = CallContext(conversation_id="room", user_id="ada")
+    async with ground.open(messenger=messenger, asker=asker) as host:
+        result = await host.call("one_sends", context=context)
+        (left,) = await host.notifications.pending("ada")
+
+    assert result.output == "True"
+    (message,) = sent
+    assert (message.plugin, message.conversation_id, message.text, message.user_id) == ("one", "room", "hi", "ada")
+    assert [image.url for image in message.images] == ["https://example.org/a.png"]
+    assert message.call_id == result.call_id
+    assert (left.plugin, left.text) == ("one", "left")
+    assert [(question.text, question.schema, question.conversation_id) for question in asked] == [
+        ("sure?", {"type": "boolean"}, "room")
+    ]
+
+
+@pytest.mark.parametrize("runtime", ["process", "inline"])
+async def test_what_cannot_be_had_is_refused_with_its_sentence(ground: Ground, runtime: str) -> None:
+    ground.plugin("one", source=ASKS)
     ground.list({"name": "one", "runtime": runtime})
 
     async with ground.open() as host:
         result = await host.call("one_asks")
 
-    mend = f"do without it; this is Cyrene {__version__}"
-    methods = ["call_tool", "send_message", "notify", *["storage"] * 4]
-    assert result.data[:7] == [f"this host does not offer '{name}' | HostAPI.{name} | {mend}" for name in methods]
+    assert result.data[:2] == ["this call belongs to no conversation", "nobody here delivers messages"]
+    assert len(result.data) == 6
     if runtime == "process":
-        assert result.data[7] == "there is no 'HostAPI.no_such_method' | None | upgrade cyrene-host"
+        assert result.data[5] == "there is no 'HostAPI.no_such_method'"
 
 
 async def test_many_questions_at_once_are_answered_or_refused(ground: Ground) -> None:

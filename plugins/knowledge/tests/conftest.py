@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from cyrene_host.host.api import PluginAccess
 from cyrene_knowledge import KnowledgePlugin
 from cyrene_sdk import PluginConfig
 
@@ -74,5 +75,7 @@ def plugin(tmp_path: Path, docs: Path) -> KnowledgePlugin:
     """The started plugin, which may index `docs`."""
     plugin = KnowledgePlugin()
     plugin.init(PluginConfig({"folders": ["docs"]}, name="knowledge", folder=tmp_path))
-    plugin.start(PluginAccess("knowledge", tmp_path / "data"))
+    (tmp_path / "data").mkdir()
+    host = SimpleNamespace(data_dir=tmp_path / "data", logger=logging.getLogger("knowledge"))  # all that it needs
+    plugin.start(host)
     return plugin

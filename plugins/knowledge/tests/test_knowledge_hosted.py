@@ -100,13 +100,12 @@ async def test_a_call_that_is_cancelled_leaves_an_index_that_can_be_searched_and
         (docs / f"note{number:04}.txt").write_text(f"Note {number} about elephants.")
 
     async with Host.open(plugins_file(folders=["docs"])) as host, asyncio.timeout(slow(50)):
-        work = asyncio.create_task(host.call("index"))
+        work = await host.start_execution("index")
         while not (so_far := await indexed_files(host)):
-            assert not work.done()
+            assert not (await host.executions.get(work.id)).is_ended
         assert (await host.call("search", {"query": "elephant"})).success, "while it is being indexed"
-        work.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await work
+        await host.executions.cancel(work.id)
+        assert (await host.executions.wait(work.id)).state == "cancelled"
         kept = await indexed_files(host)
         again = await host.call("index")
 
