@@ -27,6 +27,8 @@ __all__ = ["Executions", "UnknownExecutionError", "interrupted", "new_id"]
 
 APPROVAL_S = 300.0
 """How long a call waits for a person."""
+MOST_UNKEPT = 200
+"""So many that have ended are remembered where the database does not take them."""
 
 
 class UnknownExecutionError(HostStateError):
@@ -156,7 +158,7 @@ class Executions:
         running = await self._taken_up(execution_id)
         result = _result(running.execution, error)
         await running.end(_state_of(result), result)
-        self._drop(running)
+        await self._left(running)
         return running.execution
 
     async def list(
@@ -319,7 +321,19 @@ class Executions:
             return  # it waits for a person now
         running.has_begun = False  # what follows is not to be cancelled
         await running.end(_state_of(result), result)
-        self._drop(running)
+        await self._left(running)
+
+    async def _left(self, running: Running) -> None:
+        """Leave one that has ended to the database; if that cannot take it now, remember it and try again."""
+        if await running.keep():
+            self._drop(running)
+            return
+        self._lookout.need()
+        for forgotten in self._unkept()[:-MOST_UNKEPT]:
+            self._drop(forgotten)
+
+    def _unkept(self) -> Sequence[Running]:
+        return [running for running in self._running.values() if running.ended.is_set()]
 
     def _drop(self, running: Running) -> None:
         running.leave()
@@ -348,7 +362,10 @@ class Executions:
         return await self.settle(execution.id, error)
 
     async def _look(self) -> bool:
-        """See to what other processes want to be cancelled."""
+        """See to what other processes want to be cancelled, and to ends that could not be kept."""
+        for running in self._unkept():
+            if await running.keep():
+                self._drop(running)
         if self._running:
             for execution_id in await self._records.executions.asked_to_cancel():
                 with contextlib.suppress(UnknownExecutionError):
