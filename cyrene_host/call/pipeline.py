@@ -19,7 +19,7 @@ from cyrene_host.call.coerce import coerce
 from cyrene_host.call.context import CallContext, Caller
 from cyrene_host.call.copies import copied
 from cyrene_host.call.endings import Endings
-from cyrene_host.call.execution import ExecutionDesk, Track
+from cyrene_host.call.execution import Approved, ExecutionDesk, Track
 from cyrene_host.call.failures import (
     arguments_do_not_fit,
     attempt_failed,
@@ -119,25 +119,26 @@ class Pipeline:
         *,
         caller: Caller | None = None,
         track: Track | None = None,
-        is_approved: bool = False,
+        approved: Approved | None = None,
     ) -> ToolResult:
         """Run one tool and return its checked result; see `Host.call`.
 
         Args:
             caller: the plugin that calls through its host.
             track: the execution that this call is about; a tool that runs long gets one of its own without it.
-            is_approved: a person has said yes to this very call.
+            approved: a person has said yes to this very call, as it was then.
         """
         # A thread runs one loop at a time: this is quicker by 0.1 µs than asking which.
         if self._loop is not None and not (self._thread == threading.get_ident() and self._loop.is_running()):
             self._check_loop(self._loop)
         call = Underway(f"{self._id}_{next(self._numbers)}", name, context or LOCAL, deadline_s, track)
-        call.is_approved = is_approved
         try:
             tool = call.tool = self._tools.resolve(name)
             call.weigh(tool)
             if caller is not None:
                 call.nest(caller, self._underway)
+            if approved is not None:
+                call.approve(tool, approved)
             if track is None and tool.idle_s is not None and self._desk is not None:
                 return await self._desk.call(tool.id, arguments, call.context, deadline_s, caller)
             self._underway[call.id] = call
@@ -146,7 +147,7 @@ class Pipeline:
                 self._recorder.started(call)
             if self._hooks.any_before_call:
                 await self._hooks.before_call(tool.id, copied(checked), call.context)
-            if call.decision == "allow" or is_approved:
+            if call.decision == "allow" or (call.is_approved and call.decision == "confirm"):
                 runtime = tool.provider.runtime or await self._ready(call, tool)
             else:
                 runtime = await self._permitted(call, tool, checked)

@@ -12,7 +12,7 @@ from cyrene_sdk.types import DangerLevel
 
 if TYPE_CHECKING:
     from cyrene_host.call.context import CallContext, Caller
-    from cyrene_host.call.execution import Track
+    from cyrene_host.call.execution import Approved, Track
     from cyrene_host.call.policy import Decision
     from cyrene_host.call.tool import CallableTool
 
@@ -107,6 +107,24 @@ class Underway:
                 where=where,
                 mend="its author has to see that tools do not call each other in a circle",
             )
+
+    def approve(self, tool: CallableTool, approved: Approved) -> None:
+        """Count as dangerous as the person was told who has said yes.
+
+        Raises:
+            CallFailedError: `denied`: the tool is not what that person saw.
+        """
+        if tool.fingerprint != approved.fingerprint:
+            raise CallFailedError(
+                ErrorKind.DENIED,
+                f"the definition of '{tool.id}' has changed since its call was approved",
+                plugin=tool.provider.name,
+                where=f"tool '{tool.id}'",
+                mend="look at the tool as it is now, and start the call again",
+            )
+        self.is_approved = True
+        if approved.danger.rank > self.danger.rank:
+            self.danger, self.decision = approved.danger, tool.policy[approved.danger]
 
     def _around(self) -> Iterator[Underway]:
         outer = self.outer

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol
 
 from cyrene_host.call.context import CallContext, Caller
-from cyrene_host.call.execution import Held, Track
+from cyrene_host.call.execution import Approved, Held, Track
 from cyrene_host.call.failures import ended_early
 from cyrene_host.call.policy import ApprovalRequest
 from cyrene_host.call.results import failed
@@ -21,7 +21,7 @@ from cyrene_host.host.running import Running
 from cyrene_host.record.approval import Approval, canonical
 from cyrene_host.record.execution import Execution, ExecutionEvent, ExecutionState
 from cyrene_sdk.errors import ErrorKind
-from cyrene_sdk.types import ToolResult
+from cyrene_sdk.types import DangerLevel, ToolResult
 
 __all__ = ["Executions", "UnknownExecutionError", "interrupted", "new_id"]
 
@@ -47,7 +47,7 @@ class _Run(Protocol):
         deadline_s: float | None = None,
         caller: Caller | None = None,
         track: Track | None = None,
-        is_approved: bool = False,
+        approved: Approved | None = None,
     ) -> Awaitable[ToolResult]: ...
 
 
@@ -150,7 +150,8 @@ class Executions:
             parent_call_id=kept.parent_call_id,
         )
         await running.become("queued")
-        self._go(running, approval.tool_id, approval.arguments, context=context, is_approved=True)
+        approved = Approved(approval.fingerprint, DangerLevel(approval.danger))
+        self._go(running, approval.tool_id, approval.arguments, context=context, approved=approved)
         return running.execution
 
     async def settle(self, execution_id: str, error: CallFailedError) -> Execution:

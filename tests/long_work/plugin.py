@@ -151,6 +151,16 @@ class Long(BasePlugin):
         note("purge")
         return "purged"
 
+    @tool(danger_level="high", timeout_ms=120_000)
+    async def relay(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call a tool through the host, as dangerous as this one."""
+        return dict((await self.host.call_tool(name, arguments)).to_dict())
+
+    @tool(danger_level="low", timeout_ms=120_000)
+    async def pass_on(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call a tool through the host."""
+        return dict((await self.host.call_tool(name, arguments)).to_dict())
+
     @tool(danger_level="low")
     async def who(self) -> dict[str, Any]:
         """Tell the process."""
