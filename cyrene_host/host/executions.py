@@ -96,11 +96,16 @@ class Executions:
         deadline_s: float | None,
         caller: Caller | None,
     ) -> ToolResult:
-        """_Run a tool that runs long and wait for its result; a caller who leaves does not end it."""
+        """_Run a tool that runs long and wait for its result; of those who leave only a tool ends it."""
         await self._records.claim_for_call()
         running = self._new(tool_id, arguments, context)
         self._go(running, tool_id, arguments, context=context, deadline_s=deadline_s, caller=caller)
-        await running.ended.wait()
+        try:
+            await running.ended.wait()
+        except asyncio.CancelledError:
+            if caller is not None:  # a nested call is part of the one that it is nested in
+                self._end(running, "cancelled")
+            raise
         assert running.execution.result is not None, "one that has ended has a result"
         return running.execution.result
 
