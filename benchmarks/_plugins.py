@@ -99,9 +99,9 @@ def write_hooks(site: Path) -> str:
 
 
 def write_plugins_json(folder: Path, entries: list[dict[str, Any]]) -> Path:
-    """Write plugins.json and a cyrene.toml that keeps the state beside it; return the former."""
+    """Write plugins.json and a cyrene.toml that keeps the state beside it, the audit off; return the former."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "cyrene.toml").write_text(f"[host]\nstate_dir = {json.dumps(str(folder / 'state'))}\n")
+    (folder / "cyrene.toml").write_text(f"[host]\nstate_dir = {json.dumps(str(folder / 'state'))}\naudit = false\n")
     plugins_json = folder / "plugins.json"
     plugins_json.write_text(json.dumps(entries, indent=1))
     return plugins_json

@@ -16,7 +16,7 @@ import argparse
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -134,12 +134,13 @@ async def pydantic_ai() -> list[Case]:
     return [Case("pydantic-ai FunctionToolset(timeout=30).call_tool", call, note="cannot give up")]
 
 
-async def cyrene(plain_file: Path, hooked_file: Path, hosts: AsyncExitStack) -> list[Case]:
+async def cyrene(plain_file: Path, hooked_file: Path, audited_file: Path, hosts: AsyncExitStack) -> list[Case]:
     """The host as an embedding program uses it, with a plugin from plugins.json in the `inline` runtime."""
     from cyrene_host import Host
 
     plain = await hosts.enter_async_context(Host.open(plain_file))
     hooked = await hosts.enter_async_context(Host.open(hooked_file))
+    audited = await hosts.enter_async_context(Host.open(audited_file, overrides={"host.audit": True}))
 
     return [
         Case("Host.call", partial(plain.call, "greet", ARGUMENTS), reach=1.6, note="no hooks, audit off"),
@@ -149,13 +150,14 @@ async def cyrene(plain_file: Path, hooked_file: Path, hosts: AsyncExitStack) -> 
             reach=2.0,
             note="before_call and after_call; audit off",
         ),
+        Case("Host.call, audit on", partial(audited.call, "greet", ARGUMENTS), note="two records in the log"),
     ]
 
 
-async def rows(plain_file: Path, hooked_file: Path, chosen: argparse.Namespace) -> list[Row]:
+async def rows(files: Sequence[Path], chosen: argparse.Namespace) -> list[Row]:
     """Measure all cases on the running loop; each must greet before it is timed."""
     async with AsyncExitStack() as hosts:
-        ours = await cyrene(plain_file, hooked_file, hosts)
+        ours = await cyrene(*files, hosts)
         cases = [*limits(), *ours, *await pydantic_ai(), *await openai_agents()]
         for case in cases:
             answer = await cast("Awaitable[Any]", case.call())
@@ -176,11 +178,14 @@ def main() -> None:
     tables = {}
     with TemporaryDirectory() as made:
         folder = Path(made)
-        plain_file = write_greeter(folder / "plain", "bench_plain")
-        hooked_file = write_greeter(folder / "hooked", "bench_hooked", hooks=write_hooks(folder / "site"))
+        files = [
+            write_greeter(folder / "plain", "bench_plain"),
+            write_greeter(folder / "hooked", "bench_hooked", hooks=write_hooks(folder / "site")),
+            write_greeter(folder / "audited", "bench_audited"),
+        ]
         for name, make_loop in (("asyncio", asyncio.new_event_loop), ("uvloop", uvloop.new_event_loop)):
             with asyncio.Runner(loop_factory=make_loop) as runner:
-                tables[name] = runner.run(rows(plain_file, hooked_file, chosen))
+                tables[name] = runner.run(rows(files, chosen))
     publish("Inline call", tables, packages=PACKAGES, as_json=chosen.json)
 
 

@@ -7,10 +7,10 @@ import itertools
 import logging
 import random
 import secrets
-import threading
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from threading import get_ident
 from typing import Any, Protocol
 
 from cyrene_host.call.admission import QueueFullError
@@ -108,7 +108,7 @@ class Pipeline:
     def belong(self) -> None:
         """Belong to the running event loop: in another, whose tasks nobody here could wake, no call is run."""
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
+        self._thread = get_ident()
 
     async def call(  # noqa: C901 - the straight line of a call: each coroutine more costs all of them 0.1 µs
         self,
@@ -129,29 +129,45 @@ class Pipeline:
             approved: a person has said yes to this very call, as it was then.
         """
         # A thread runs one loop at a time: this is quicker by 0.1 µs than asking which.
-        if self._loop is not None and not (self._thread == threading.get_ident() and self._loop.is_running()):
+        if self._loop is not None and not (self._thread == get_ident() and self._loop.is_running()):
             self._check_loop(self._loop)
         call = Underway(f"{self._id}_{next(self._numbers)}", name, context or LOCAL, deadline_s, track)
+        self._underway[call.id] = call
         try:
             tool = call.tool = self._tools.resolve(name)
-            call.weigh(tool)
             if caller is not None:
-                call.nest(caller, self._underway)
+                call.nest(tool, caller, self._underway)
             if approved is not None:
                 call.approve(tool, approved)
-            if track is None and tool.idle_s is not None and self._desk is not None:
+            if tool.idle_s is not None and track is None and self._desk is not None:
                 return await self._desk.call(tool.id, arguments, call.context, deadline_s, caller)
-            self._underway[call.id] = call
             checked = call.arguments = self._checked(call, tool, arguments)
             if self._recorder is not None:
-                self._recorder.started(call)
+                self._recorder.started(call, is_approved=approved is not None)
             if self._hooks.any_before_call:
                 await self._hooks.before_call(tool.id, copied(checked), call.context)
-            if call.decision == "allow" or (call.is_approved and call.decision == "confirm"):
+            decision = tool.decision if call.raised is None else call.decision
+            if decision == "allow" or (decision == "confirm" and approved is not None):
                 runtime = tool.provider.runtime or await self._ready(call, tool)
             else:
                 runtime = await self._permitted(call, tool, checked)
-            result = self._endings.answered(call, tool, await self._run(call, tool, checked, runtime), arguments)
+            if track is not None:
+                await track.runs(call.id)
+            if self._recorder is not None and call.danger is DangerLevel.HIGH:
+                await self._recorder.secured(call)
+            admission = tool.provider.admission
+            is_guest = call.outer is not None and call.shares_place
+            if not is_guest and not admission.take():
+                await self._queue(call, tool)
+            try:
+                while isinstance(outcome := await self._attempt(call, tool, checked, runtime), Fault):
+                    await self._pause(call, tool, outcome)
+            finally:
+                if not is_guest:
+                    admission.leave()
+            if tool.returns is not None or tool.provider.redactor is not None:
+                outcome = _fit_to_show(tool, outcome)
+            result = self._endings.answered(call, tool, outcome, arguments)
         except CallFailedError as error:
             result = self._endings.failed(call, error, arguments)
         except asyncio.CancelledError:
@@ -160,7 +176,7 @@ class Pipeline:
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]  # we are in one
         finally:
-            self._underway.pop(call.id, None)
+            del self._underway[call.id]
         if self._hooks.any_after_call:
             await self._hooks.after_call(call.tool.id if call.tool else name, result, call.context)
         return result
@@ -189,7 +205,7 @@ class Pipeline:
         """Refuse a call from another loop; the own one may have moved to another thread."""
         if asyncio.get_running_loop() is not loop:
             raise _in_another_loop()
-        self._thread = threading.get_ident()
+        self._thread = get_ident()
 
     def _attempt(
         self, call: Underway, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime
@@ -198,12 +214,10 @@ class Pipeline:
         limit_s = tool.limit_s if call.deadline is None else self._limit_s(call, tool)
         call.attempts += 1
         own = arguments if call.attempts > tool.definition.max_retries else copied(arguments)
-        # Where a person was asked, the tool has agreed before.
-        validate = call.decision == "allow"
-        if call.track is None or tool.idle_s is None:
-            return runtime.call(tool.name, own, _current(call, limit_s), limit_s, validate)
+        if tool.idle_s is None or call.track is None:
+            return runtime.call(tool.name, own, _current(call, limit_s), limit_s, not call.has_agreed)
         watch = Watch(tool.idle_s, call.track.tell)
-        return runtime.call(tool.name, own, _current(call, limit_s), limit_s, validate, watch)
+        return runtime.call(tool.name, own, _current(call, limit_s), limit_s, not call.has_agreed, watch)
 
     def _checked(self, call: Underway, tool: CallableTool, arguments: object) -> dict[str, Any]:
         """Gate the arguments and fit them to the tool's schema."""
@@ -229,46 +243,30 @@ class Pipeline:
             raise not_ready(tool) from late
 
     async def _permitted(self, call: Underway, tool: CallableTool, arguments: dict[str, Any]) -> ToolRuntime:
-        """Ask the tool, then a person, and return where it runs."""
+        """Ask the tool, in one of the plugin's places, then a person, and return where it runs."""
         if call.decision == "deny":
             raise not_permitted(tool, call.danger, "the policy denies calls of this danger")
         runtime = tool.provider.runtime or await self._ready(call, tool)
-        await self._enter(call, tool)
+        is_guest = call.shares_place
+        if not is_guest and not tool.provider.admission.take():
+            await self._queue(call, tool)
         try:
             limit_s = self._limit_s(call, tool)
             fault = await runtime.validate(tool.name, copied(arguments), _current(call, limit_s), limit_s)
         finally:
-            self._leave(call, tool)
+            if not is_guest:
+                tool.provider.admission.leave()
         if fault is not None:
             raise attempt_failed(tool, fault, attempt=0, of=0, acted=False, retryable=False)
+        call.has_agreed = True
         await self._permission.get(call, tool, arguments)
         return runtime
 
-    async def _run(self, call: Underway, tool: CallableTool, arguments: dict[str, Any], runtime: ToolRuntime) -> Fields:
-        """Try in one of the plugin's places, and try again where the rules allow it, until the caller's deadline."""
-        if call.track is not None:
-            await call.track.runs(call.id)
-        if self._recorder is not None and call.danger is DangerLevel.HIGH:
-            await self._recorder.secured(call)
-        await self._enter(call, tool)
+    async def _queue(self, call: Underway, tool: CallableTool) -> None:
         try:
-            while isinstance(outcome := await self._attempt(call, tool, arguments, runtime), Fault):
-                await self._pause(call, tool, outcome)
-        finally:
-            self._leave(call, tool)
-        return _fit_to_show(tool, outcome)
-
-    async def _enter(self, call: Underway, tool: CallableTool) -> None:
-        """Wait for one of the plugin's places; a call nested in one of the same plugin's shares its caller's."""
-        if not call.has_place and not tool.provider.admission.take():
-            try:
-                await tool.provider.admission.wait(self._limit_s(call, tool))
-            except (QueueFullError, TimeoutError) as error:
-                raise queue_full(tool, waited=isinstance(error, TimeoutError)) from error
-
-    def _leave(self, call: Underway, tool: CallableTool) -> None:
-        if not call.has_place:
-            tool.provider.admission.leave()
+            await tool.provider.admission.wait(self._limit_s(call, tool))
+        except (QueueFullError, TimeoutError) as error:
+            raise queue_full(tool, waited=isinstance(error, TimeoutError)) from error
 
     async def _pause(self, call: Underway, tool: CallableTool, fault: Fault) -> None:
         """Wait before another attempt.

@@ -13,8 +13,8 @@ __all__ = ["CallRecorder"]
 class CallRecorder(Protocol):
     """Writes the records of calls."""
 
-    def started(self, call: Underway) -> None:
-        """Record that a call begins; `is_recorded` tells from then on.
+    def started(self, call: Underway, *, is_approved: bool = False) -> None:
+        """Record that a call begins; its `is_recorded` tells so from then on.
 
         Raises:
             CallFailedError: `audit_unavailable`: it cannot be written, and the call is too dangerous to go on without.

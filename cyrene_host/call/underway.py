@@ -25,17 +25,21 @@ MOST_LEVELS = 4
 class Underway:
     """One call on its way.
 
-    `name` is as the caller wrote it. `danger` and `decision` count the calls that it is nested in. `arguments` are
-    checked; None as long as they are not.
+    `name` is as the caller wrote it; `tool` is None until that is resolved, `arguments` until they are checked.
+    `outer` is the call that it is nested in; `raised` the danger of that one, or the one that a person was told, where
+    it is higher than the tool's own.
+    `has_agreed` tells that the tool's own `validate` was asked before a person was.
     """
 
-    __slots__ = (
-        *("acted", "arguments", "attempts", "context", "danger", "deadline", "decision", "id", "is_approved"),
-        *("is_recorded", "name", "notes", "outer", "started", "tool", "track"),
-    )
-
-    danger: DangerLevel
-    decision: Decision
+    # Of the class, not set in each call: what few calls ever change.
+    tool: CallableTool | None = None
+    arguments: dict[str, Any] | None = None
+    attempts = 0
+    acted = False
+    has_agreed = False
+    is_recorded = False
+    outer: Underway | None = None
+    raised: DangerLevel | None = None
 
     def __init__(
         self, id_: str, name: str, context: CallContext, deadline_s: float | None, track: Track | None
@@ -46,14 +50,17 @@ class Underway:
         self.track = track
         self.started = time.monotonic()
         self.deadline = None if deadline_s is None else self.started + deadline_s
-        self.attempts = 0
-        self.acted = False
-        self.is_approved = False
-        self.is_recorded = False
         self.notes: list[str] = []
-        self.tool: CallableTool | None = None
-        self.arguments: dict[str, Any] | None = None
-        self.outer: Underway | None = None
+
+    @property
+    def danger(self) -> DangerLevel:
+        """How dangerous it counts: as the most dangerous of those that it is nested in."""
+        return self.raised or self._tool.danger
+
+    @property
+    def decision(self) -> Decision:
+        """What the operator says to that."""
+        return self._tool.decision if self.raised is None else self._tool.policy[self.raised]
 
     @property
     def is_late(self) -> bool:
@@ -65,29 +72,19 @@ class Underway:
         return int((time.monotonic() - self.started) * 1000)
 
     @property
-    def has_place(self) -> bool:
+    def shares_place(self) -> bool:
         """Whether a call that it is nested in holds a place in the same plugin, which then serves both."""
-        if self.outer is None:
-            return False
-        provider = self.tool.provider if self.tool is not None else None
-        return any(outer.tool is not None and outer.tool.provider is provider for outer in self._around())
+        return any(outer.tool is not None and outer.tool.provider is self._tool.provider for outer in self._around())
 
-    def weigh(self, tool: CallableTool) -> None:
-        """Count as the tool does by itself."""
-        self.danger, self.decision = tool.danger, tool.decision
-
-    def nest(self, caller: Caller, underway: Mapping[str, Underway]) -> None:
+    def nest(self, tool: CallableTool, caller: Caller, underway: Mapping[str, Underway]) -> None:
         """Take the place inside the call that the caller's code is serving, and count as dangerous as that one.
 
         Raises:
             CallFailedError: `denied`: the plugin may not call this tool, or the calls are nested too deep.
         """
-        tool = self.tool
-        assert tool is not None, "weigh() comes first"
         self.outer = underway.get(caller.call_id) if caller.call_id is not None else None
         if self.outer is not None and self.outer.danger.rank > tool.danger.rank:
-            self.danger = self.outer.danger
-            self.decision = tool.policy[self.danger]
+            self.raised = self.outer.danger
         chain = " → ".join(reversed([outer.tool.id for outer in self._around() if outer.tool is not None]))
         where = f"call_tool, in {chain}" if chain else f"call_tool, in plugin '{caller.plugin}'"
         if tool.provider.name not in caller.may_call:
@@ -122,12 +119,16 @@ class Underway:
                 where=f"tool '{tool.id}'",
                 mend="look at the tool as it is now, and start the call again",
             )
-        self.is_approved = True
         if approved.danger.rank > self.danger.rank:
-            self.danger, self.decision = approved.danger, tool.policy[approved.danger]
+            self.raised = approved.danger
 
     def _around(self) -> Iterator[Underway]:
         outer = self.outer
         while outer is not None:
             yield outer
             outer = outer.outer
+
+    @property
+    def _tool(self) -> CallableTool:
+        assert self.tool is not None, "the name is resolved first"
+        return self.tool

@@ -135,7 +135,7 @@ class _Bar:
     def _begin(self) -> RichProgress:
         from rich.console import Console  # only a person who waits at a terminal pays for it
         from rich.file_proxy import FileProxy
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+        from rich.progress import BarColumn, Progress, TextColumn
         from rich.table import Column
 
         console = Console(file=self._screen.err)
@@ -143,7 +143,7 @@ class _Bar:
         bar = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TaskProgressColumn(markup=False),
+            TextColumn("{task.percentage:>3.0f}%", markup=False),
             TextColumn("{task.fields[message]}", markup=False, table_column=message),
             console=console,
             transient=True,

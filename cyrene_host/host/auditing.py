@@ -31,7 +31,7 @@ class Auditor:
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
 
-    def started(self, call: Underway) -> None:
+    def started(self, call: Underway, *, is_approved: bool = False) -> None:
         """Record that a call begins."""
         call.is_recorded = True
         tool, context, arguments = call.tool, call.context, call.arguments
@@ -44,7 +44,7 @@ class Auditor:
             surface=context.surface,
             arguments=without_secrets(tool, arguments) if tool is not None and arguments is not None else None,
             danger=call.danger if tool is not None else "",
-            decision="" if tool is None else "approved" if call.is_approved else call.decision,
+            decision="" if tool is None else "approved" if is_approved else call.decision,
             fingerprint=tool.fingerprint if tool is not None else None,
             user_id=context.user_id,
             conversation_id=context.conversation_id,

@@ -151,6 +151,7 @@ def test_a_bar_with_the_message_is_drawn_at_a_terminal_and_gone_before_the_outpu
     assert "works.dig" in shown
     assert HOSTILE in shown
     assert "\x1b[2Jpart" not in shown
+    assert "[progress" not in shown
     above, _, below = shown.rpartition("\x1b[2K")  # the terminal's "erase the line"
     assert "25%" in above
     assert below.strip("\r\n") == "dug"
@@ -279,7 +280,10 @@ def test_an_execution_whose_process_is_killed_is_interrupted_for_who_follows_it(
     assert follower.stderr is not None
     assert follower.stderr.readline().startswith(b"works.dig: 25%")
     process.kill()
-    out, _ = follower.communicate(timeout=slow(30))
+    try:
+        out, _ = follower.communicate(timeout=slow(30))
+    finally:
+        follower.kill()
     process.communicate(timeout=slow(30))
     assert follower.returncode == 1
     assert out.startswith(f"{running['id']}: interrupted\n".encode())

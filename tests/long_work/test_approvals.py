@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from cyrene_host import CallContext
+from cyrene_host.catalog.settings import Settings
 from cyrene_host.host import executions
 from cyrene_host.host.approvals import ApprovalError
+from cyrene_host.host.archive import Archive
 
 ALICE, BOB = CallContext(principal="alice"), CallContext(principal="bob")
 
@@ -213,3 +216,32 @@ async def test_an_approver_at_hand_is_asked_and_the_execution_waits_meanwhile(si
     assert result.success
     assert seen == [(kept.id, "waiting")]
     assert kept.state == "completed"
+
+
+async def test_a_command_leaves_to_hosts_that_serve_what_another_process_approved(site: Any, until: Any) -> None:
+    async with site.open(start="called") as host:
+        asked = (await host.call("erase", {"what": "disk"})).data["approval_id"]
+        async with Archive(Settings.model_validate({"host": {"state_dir": str(site.state)}})) as other:  # dies here:
+            assert await other.records.approvals.approve(asked, at=time.time(), by="ada")
+        assert (await host.call("mark", {"name": "work", "seconds": 1.3})).success  # it looks twice meanwhile
+        assert (await host.approvals.get(asked)).used_at is None
+    async with site.open() as host:
+        await until(lambda: "erase disk" in site.notes, limit_s=20)
+
+
+async def test_a_call_that_asks_a_person_in_one_process_is_cancelled_from_another(site: Any) -> None:
+    is_asked = asyncio.Event()
+
+    async def ask(request: Any) -> bool:
+        del request
+        is_asked.set()
+        await asyncio.sleep(60)
+        return True
+
+    async with site.open(start="called", approver=ask) as host:
+        started = await host.start_execution("purge")
+        await is_asked.wait()
+        async with Archive(Settings.model_validate({"host": {"state_dir": str(site.state)}})) as other:
+            await other.executions.cancel(started.id)
+        ended = await host.executions.wait(started.id)
+    assert (ended.state, site.notes) == ("cancelled", [])

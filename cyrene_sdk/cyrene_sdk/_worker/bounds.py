@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, Protocol, TypeVar
 
 from cyrene_sdk.threads import Ties
@@ -259,9 +259,16 @@ class Bounds:
         """Asked once: with its look for a fork, each question costs 0.2 µs."""
         return asyncio.get_running_loop()
 
-    def _start(self, work: Coroutine[Any, Any, Any], answer: _Answer, deadline: float) -> asyncio.Task[None]:
+    @cached_property
+    def _new_task(self) -> Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]:
+        """Makes a task; without a detour by the loop where nobody has set a factory, which would cost 0.15 µs."""
         # With a name, since making one with a number costs 0.1 µs.
-        task = self._loop.create_task(answering(work, answer, self._pid), name="cyrene work")
+        if self._loop.get_task_factory() is None:
+            return partial(asyncio.Task, loop=self._loop, name="cyrene work")
+        return partial(self._loop.create_task, name="cyrene work")
+
+    def _start(self, work: Coroutine[Any, Any, Any], answer: _Answer, deadline: float) -> asyncio.Task[None]:
+        task = self._new_task(answering(work, answer, self._pid))
         self._limited[answer] = (deadline, task)
         if deadline < self._alarm_at:
             self._set_alarm(deadline)
