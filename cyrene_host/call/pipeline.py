@@ -35,7 +35,7 @@ from cyrene_host.call.hooks import Hooks
 from cyrene_host.call.permission import Permission
 from cyrene_host.call.policy import Approver
 from cyrene_host.call.recorder import CallRecorder
-from cyrene_host.call.secrecy import redact_fields
+from cyrene_host.call.secrecy import redact_fields, without_secrets_told
 from cyrene_host.call.tool import CallableTool, ToolRuntime
 from cyrene_host.call.underway import Underway
 from cyrene_host.errors import CallFailedError, HostStateError
@@ -216,7 +216,7 @@ class Pipeline:
         own = arguments if call.attempts > tool.definition.max_retries else copied(arguments)
         if tool.idle_s is None or call.track is None:
             return runtime.call(tool.name, own, _current(call, limit_s), limit_s, not call.has_agreed)
-        watch = Watch(tool.idle_s, call.track.tell)
+        watch = Watch(tool.idle_s, without_secrets_told(tool, call.track.tell))
         return runtime.call(tool.name, own, _current(call, limit_s), limit_s, not call.has_agreed, watch)
 
     def _checked(self, call: Underway, tool: CallableTool, arguments: object) -> dict[str, Any]:
