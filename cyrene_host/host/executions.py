@@ -18,7 +18,7 @@ from cyrene_host.errors import CallFailedError, HostStateError
 from cyrene_host.host.lookout import LOOK_S, Lookout
 from cyrene_host.host.records import Records
 from cyrene_host.host.running import Running
-from cyrene_host.record.approval import Approval, canonical
+from cyrene_host.record.approval import Approval, canonical, digest
 from cyrene_host.record.execution import Execution, ExecutionEvent, ExecutionState
 from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import DangerLevel, ToolResult
@@ -114,7 +114,7 @@ class Executions:
         await self._records.claim_for_call()
         known = self._running.get(track.id) if track is not None else None
         running = known or self._new(request.tool_id, request.arguments, context)
-        now = time.time()
+        now, arguments = time.time(), canonical(request.arguments)
         approval = Approval(
             id=f"apr_{secrets.token_hex(8)}",
             execution_id=running.id,
@@ -122,7 +122,8 @@ class Executions:
             plugin=request.plugin,
             description=request.description,
             danger=request.danger,
-            arguments=canonical(request.arguments),
+            arguments=arguments,
+            arguments_sha256=digest(arguments),
             fingerprint=request.fingerprint,
             principal=request.principal,
             surface=request.surface,
@@ -133,7 +134,8 @@ class Executions:
         )
         try:
             await self._records.approvals.add(approval)  # first: who sees that it waits will look for it
-            await running.become("waiting", approval_id=approval.id)
+            shown = self._shown(request.tool_id, request.arguments)[2]
+            await running.become("waiting", approval_id=approval.id, arguments=shown)
         except BaseException:
             if known is None:  # nobody else sees it through
                 self._drop(running)

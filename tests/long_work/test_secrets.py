@@ -39,3 +39,20 @@ async def test_a_plugins_secret_is_told_to_nobody(
     assert [message.text for message in notified] == ["the key is ***"]
     assert CANARY not in repr(events) + caplog.text
     assert CANARY.encode() not in everything(site)
+
+
+@pytest.mark.parametrize("runtime", ["inline"], indirect=True)
+@pytest.mark.parametrize("is_approved", [True, False])
+async def test_a_secret_argument_is_kept_only_as_long_as_its_call_waits(site: Any, is_approved: bool) -> None:
+    async with site.open() as host:
+        waits = await host.call("sign", {"password": CANARY})
+        (asked,) = await host.approvals.list()
+        decide = host.approvals.approve if is_approved else host.approvals.deny
+        execution = await decide(asked.id, by="carol")
+        await host.executions.wait(execution.id)
+        after = await host.approvals.get(waits.data["approval_id"])
+
+    assert asked.to_dict()["arguments"] == {"password": CANARY}
+    assert after.to_dict()["arguments"] == {"password": "***"}
+    assert CANARY.encode() not in everything(site)
+    assert site.notes == (["signed with 18"] if is_approved else [])
