@@ -6,7 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from cyrene_host.errors import HostStateError
+
 __all__ = ["CallContext", "Caller", "Surface"]
+
+MOST_PRINCIPAL_CHARS = 256
 
 Surface = Literal["python", "cli", "http", "mcp", "openai", "chat", "plugin"]
 
@@ -17,10 +21,12 @@ class CallContext:
 
     Args:
         surface: the door the call came in by.
-        principal: who is asking; approvals and executions belong to a principal.
+        principal: who is asking, at most 256 characters; approvals and executions belong to a principal.
         idempotency_key: makes a repeated request the same call, for 24 h; the second gets the first's result. A
             caller who leaves does not end the call: it is there to be asked for again.
         approval_id: the approval that this very call waited for: it gets the result of the one run that came of it.
+    Raises:
+        HostStateError: the principal is too long.
     """
 
     surface: Surface = "python"
@@ -30,6 +36,15 @@ class CallContext:
     parent_call_id: str | None = None
     idempotency_key: str | None = None
     approval_id: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a principal that no database could find again: it is part of keys."""
+        if len(self.principal) > MOST_PRINCIPAL_CHARS:
+            raise HostStateError(
+                f"the principal has {len(self.principal)} characters, and may have {MOST_PRINCIPAL_CHARS}",
+                where="CallContext.principal",
+                mend="give an account's id",
+            )
 
 
 @dataclass(frozen=True, slots=True)

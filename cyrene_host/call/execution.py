@@ -7,9 +7,17 @@ from typing import Any, Literal, Protocol
 
 from cyrene_host.call.context import CallContext, Caller
 from cyrene_host.call.policy import ApprovalRequest
-from cyrene_sdk.types import ToolResult
+from cyrene_sdk.types import DangerLevel, ToolResult
 
-__all__ = ["ExecutionDesk", "Held", "Track"]
+__all__ = ["Approved", "ExecutionDesk", "Held", "Track"]
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """What a person said yes to: the definition of a tool, and how dangerous the call counted."""
+
+    fingerprint: str
+    danger: DangerLevel
 
 
 @dataclass(frozen=True, slots=True)

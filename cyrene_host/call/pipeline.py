@@ -19,7 +19,7 @@ from cyrene_host.call.coerce import coerce
 from cyrene_host.call.context import CallContext, Caller
 from cyrene_host.call.copies import copied
 from cyrene_host.call.endings import Endings
-from cyrene_host.call.execution import ExecutionDesk, Track
+from cyrene_host.call.execution import Approved, ExecutionDesk, Track
 from cyrene_host.call.failures import (
     arguments_do_not_fit,
     attempt_failed,
@@ -35,7 +35,7 @@ from cyrene_host.call.hooks import Hooks
 from cyrene_host.call.permission import Permission
 from cyrene_host.call.policy import Approver
 from cyrene_host.call.recorder import CallRecorder
-from cyrene_host.call.secrecy import redact_fields
+from cyrene_host.call.secrecy import redact_fields, without_secrets_told
 from cyrene_host.call.tool import CallableTool, ToolRuntime
 from cyrene_host.call.underway import Underway
 from cyrene_host.errors import CallFailedError, HostStateError
@@ -119,14 +119,14 @@ class Pipeline:
         *,
         caller: Caller | None = None,
         track: Track | None = None,
-        is_approved: bool = False,
+        approved: Approved | None = None,
     ) -> ToolResult:
         """Run one tool and return its checked result; see `Host.call`.
 
         Args:
             caller: the plugin that calls through its host.
             track: the execution that this call is about; a tool that runs long gets one of its own without it.
-            is_approved: a person has said yes to this very call.
+            approved: a person has said yes to this very call, as it was then.
         """
         # A thread runs one loop at a time: this is quicker by 0.1 µs than asking which.
         if self._loop is not None and not (self._thread == get_ident() and self._loop.is_running()):
@@ -137,14 +137,17 @@ class Pipeline:
             tool = call.tool = self._tools.resolve(name)
             if caller is not None:
                 call.nest(tool, caller, self._underway)
+            if approved is not None:
+                call.approve(tool, approved)
             if tool.idle_s is not None and track is None and self._desk is not None:
                 return await self._desk.call(tool.id, arguments, call.context, deadline_s, caller)
             checked = call.arguments = self._checked(call, tool, arguments)
             if self._recorder is not None:
-                self._recorder.started(call, is_approved=is_approved)
+                self._recorder.started(call, is_approved=approved is not None)
             if self._hooks.any_before_call:
                 await self._hooks.before_call(tool.id, copied(checked), call.context)
-            if is_approved or (tool.decision == "allow" and call.raised is None) or call.decision == "allow":
+            decision = tool.decision if call.raised is None else call.decision
+            if decision == "allow" or (decision == "confirm" and approved is not None):
                 runtime = tool.provider.runtime or await self._ready(call, tool)
             else:
                 runtime = await self._permitted(call, tool, checked)
@@ -213,7 +216,7 @@ class Pipeline:
         own = arguments if call.attempts > tool.definition.max_retries else copied(arguments)
         if tool.idle_s is None or call.track is None:
             return runtime.call(tool.name, own, _current(call, limit_s), limit_s, not call.has_agreed)
-        watch = Watch(tool.idle_s, call.track.tell)
+        watch = Watch(tool.idle_s, without_secrets_told(tool, call.track.tell))
         return runtime.call(tool.name, own, _current(call, limit_s), limit_s, not call.has_agreed, watch)
 
     def _checked(self, call: Underway, tool: CallableTool, arguments: object) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from cyrene_host.call.gate import ArgumentsRefused, read_arguments
@@ -10,8 +10,9 @@ from cyrene_host.call.tool import CallableTool
 from cyrene_host.catalog.secrets import MIN_REDACTED, Redactor
 from cyrene_host.errors import CallFailedError
 from cyrene_sdk._worker.outcomes import Fields
+from cyrene_sdk._worker.progress import Progress
 
-__all__ = ["hide", "redact_error", "redact_fields", "without_secrets"]
+__all__ = ["hide", "redact_error", "redact_fields", "without_secrets", "without_secrets_told"]
 
 HIDDEN = "***"
 
@@ -21,6 +22,19 @@ def without_secrets(tool: CallableTool, arguments: Mapping[str, Any]) -> dict[st
     shown = {name: HIDDEN if name in tool.secret_arguments else value for name, value in arguments.items()}
     redactor = tool.provider.redactor
     return shown if redactor is None else _redacted(shown, redactor)
+
+
+def without_secrets_told(tool: CallableTool, tell: Callable[[Progress], None]) -> Callable[[Progress], None]:
+    """Return what tells a tool's progress on, without its plugin's secrets."""
+    redactor = tool.provider.redactor
+    if redactor is None:
+        return tell
+
+    def redacted(report: Progress) -> None:
+        own_id, message = redactor.redact(report.execution_id), redactor.redact(report.message)
+        tell(report._replace(execution_id=own_id, message=message))
+
+    return redacted
 
 
 def redact_error(error: CallFailedError, redactor: Redactor) -> None:

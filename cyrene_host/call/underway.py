@@ -12,7 +12,7 @@ from cyrene_sdk.types import DangerLevel
 
 if TYPE_CHECKING:
     from cyrene_host.call.context import CallContext, Caller
-    from cyrene_host.call.execution import Track
+    from cyrene_host.call.execution import Approved, Track
     from cyrene_host.call.policy import Decision
     from cyrene_host.call.tool import CallableTool
 
@@ -26,7 +26,8 @@ class Underway:
     """One call on its way.
 
     `name` is as the caller wrote it; `tool` is None until that is resolved, `arguments` until they are checked.
-    `outer` is the call that it is nested in; `raised` the danger of that one, where it is higher than the tool's own.
+    `outer` is the call that it is nested in; `raised` the danger of that one, or the one that a person was told, where
+    it is higher than the tool's own.
     `has_agreed` tells that the tool's own `validate` was asked before a person was.
     """
 
@@ -103,6 +104,23 @@ class Underway:
                 where=where,
                 mend="its author has to see that tools do not call each other in a circle",
             )
+
+    def approve(self, tool: CallableTool, approved: Approved) -> None:
+        """Count as dangerous as the person was told who has said yes.
+
+        Raises:
+            CallFailedError: `denied`: the tool is not what that person saw.
+        """
+        if tool.fingerprint != approved.fingerprint:
+            raise CallFailedError(
+                ErrorKind.DENIED,
+                f"the definition of '{tool.id}' has changed since its call was approved",
+                plugin=tool.provider.name,
+                where=f"tool '{tool.id}'",
+                mend="look at the tool as it is now, and start the call again",
+            )
+        if approved.danger.rank > self.danger.rank:
+            self.raised = approved.danger
 
     def _around(self) -> Iterator[Underway]:
         outer = self.outer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from cyrene_host.catalog.faults import FaultsError
 from cyrene_host.catalog.tables import Problem, refusal
 from cyrene_sdk.errors import CyreneError
 
-__all__ = ["Redactor", "SecretError", "SecretText", "reference_problems", "resolve"]
+__all__ = ["RedactingFilter", "Redactor", "SecretError", "SecretText", "reference_problems", "resolve"]
 
 MAX_SECRET_BYTES = 65_536
 MIN_REDACTED = 8
@@ -153,3 +154,26 @@ def _inside_base64(raw: bytes) -> set[str]:
     """The characters that stand for `raw` alone wherever it begins, as in the base64 of `user:password`."""
     coded = (base64.b64encode(bytes(shift) + raw).decode() for shift in range(3))
     return {text[-(-8 * shift // 6) : 8 * (shift + len(raw)) // 6] for shift, text in enumerate(coded)}
+
+
+class RedactingFilter(logging.Filter):
+    """Takes a plugin's secrets out of its log, before any handler sees them."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
+        self._redactor = redactor
+
+    @classmethod
+    def put_on(cls, logger: logging.Logger, redactor: Redactor | None) -> None:
+        """Let a logger have the filter for these secrets, and no other of this kind."""
+        for before in [found for found in logger.filters if isinstance(found, cls)]:
+            logger.removeFilter(before)
+        if redactor is not None:
+            logger.addFilter(cls(redactor))
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Redact a record's message and traceback, in place."""
+        record.msg, record.args = self._redactor.redact(record.getMessage()), None
+        if record.exc_info:
+            record.exc_text = self._redactor.redact(logging.Formatter().formatException(record.exc_info))
+        return True

@@ -40,6 +40,7 @@ class Offer:
         call: calls a tool for a plugin.
         may_call: the entry names whose tools a plugin may call.
         notify: keeps a message for a user, from a plugin, until it is delivered.
+        redact: takes the secrets of a plugin out of a text.
         outlets: the ways to a person.
     """
 
@@ -47,6 +48,7 @@ class Offer:
     call: _CallFrom
     may_call: Callable[[str], frozenset[str]]
     notify: Callable[[str, str, str], Awaitable[object]]
+    redact: Callable[[str, str], str]
     outlets: Outlets
 
 
@@ -130,11 +132,11 @@ class PluginAccess:
         return checked(await self._offer.outlets.asker(asked))
 
     def _text(self, method: str, text: object) -> str:
-        """Return a text that can be kept and shown."""
+        """Return a text that can be kept and shown, without the plugin's secrets."""
         if isinstance(text, str) and len(text) <= TEXT_BYTES:
             plain = str.__str__(text)
             if len(plain.encode("utf-8", "replace")) <= TEXT_BYTES:
-                return plain.encode("utf-8", "replace").decode()
+                return self._offer.redact(self._plugin, plain.encode("utf-8", "replace").decode())
         kind = f"one of more than {TEXT_BYTES} bytes" if isinstance(text, str) else f"a {type(text).__name__}"
         raise self._error(method, f"it takes texts, not {kind}", "give a shorter str")
 

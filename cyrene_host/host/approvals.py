@@ -172,7 +172,7 @@ class Approvals:
 
     async def _run(self, approval: Approval) -> Execution:
         """Run it here, unless another host is at work: that one looks for what was approved."""
-        if await self._is_here() and await self._records.approvals.use(approval.id, at=time.time()):
+        if await self._is_here() and await self._records.approvals.use(approval, at=time.time()):
             return await self._executions.resume(approval)
         return await self._executions.get(approval.execution_id)
 

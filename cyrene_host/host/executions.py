@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol
 
 from cyrene_host.call.context import CallContext, Caller
-from cyrene_host.call.execution import Held, Track
+from cyrene_host.call.execution import Approved, Held, Track
 from cyrene_host.call.failures import ended_early
 from cyrene_host.call.policy import ApprovalRequest
 from cyrene_host.call.results import failed
@@ -18,15 +18,17 @@ from cyrene_host.errors import CallFailedError, HostStateError
 from cyrene_host.host.lookout import LOOK_S, Lookout
 from cyrene_host.host.records import Records
 from cyrene_host.host.running import Running
-from cyrene_host.record.approval import Approval, canonical
+from cyrene_host.record.approval import Approval, canonical, digest
 from cyrene_host.record.execution import Execution, ExecutionEvent, ExecutionState
 from cyrene_sdk.errors import ErrorKind
-from cyrene_sdk.types import ToolResult
+from cyrene_sdk.types import DangerLevel, ToolResult
 
 __all__ = ["Executions", "UnknownExecutionError", "interrupted", "new_id"]
 
 APPROVAL_S = 300.0
 """How long a call waits for a person."""
+MOST_UNKEPT = 200
+"""So many that have ended are remembered where the database does not take them."""
 
 
 class UnknownExecutionError(HostStateError):
@@ -45,7 +47,7 @@ class _Run(Protocol):
         deadline_s: float | None = None,
         caller: Caller | None = None,
         track: Track | None = None,
-        is_approved: bool = False,
+        approved: Approved | None = None,
     ) -> Awaitable[ToolResult]: ...
 
 
@@ -94,11 +96,16 @@ class Executions:
         deadline_s: float | None,
         caller: Caller | None,
     ) -> ToolResult:
-        """_Run a tool that runs long and wait for its result; a caller who leaves does not end it."""
+        """_Run a tool that runs long and wait for its result; of those who leave only a tool ends it."""
         await self._records.claim_for_call()
         running = self._new(tool_id, arguments, context)
         self._go(running, tool_id, arguments, context=context, deadline_s=deadline_s, caller=caller)
-        await running.ended.wait()
+        try:
+            await running.ended.wait()
+        except asyncio.CancelledError:
+            if caller is not None:  # a nested call is part of the one that it is nested in
+                self._end(running, "cancelled")
+            raise
         assert running.execution.result is not None, "one that has ended has a result"
         return running.execution.result
 
@@ -107,7 +114,7 @@ class Executions:
         await self._records.claim_for_call()
         known = self._running.get(track.id) if track is not None else None
         running = known or self._new(request.tool_id, request.arguments, context)
-        now = time.time()
+        now, arguments = time.time(), canonical(request.arguments)
         approval = Approval(
             id=f"apr_{secrets.token_hex(8)}",
             execution_id=running.id,
@@ -115,7 +122,8 @@ class Executions:
             plugin=request.plugin,
             description=request.description,
             danger=request.danger,
-            arguments=canonical(request.arguments),
+            arguments=arguments,
+            arguments_sha256=digest(arguments),
             fingerprint=request.fingerprint,
             principal=request.principal,
             surface=request.surface,
@@ -126,7 +134,8 @@ class Executions:
         )
         try:
             await self._records.approvals.add(approval)  # first: who sees that it waits will look for it
-            await running.become("waiting", approval_id=approval.id)
+            shown = self._shown(request.tool_id, request.arguments)[2]
+            await running.become("waiting", approval_id=approval.id, arguments=shown)
         except BaseException:
             if known is None:  # nobody else sees it through
                 self._drop(running)
@@ -148,7 +157,8 @@ class Executions:
             parent_call_id=kept.parent_call_id,
         )
         await running.become("queued")
-        self._go(running, approval.tool_id, approval.arguments, context=context, is_approved=True)
+        approved = Approved(approval.fingerprint, DangerLevel(approval.danger))
+        self._go(running, approval.tool_id, approval.arguments, context=context, approved=approved)
         return running.execution
 
     async def settle(self, execution_id: str, error: CallFailedError) -> Execution:
@@ -156,7 +166,7 @@ class Executions:
         running = await self._taken_up(execution_id)
         result = _result(running.execution, error)
         await running.end(_state_of(result), result)
-        self._drop(running)
+        await self._left(running)
         return running.execution
 
     async def list(
@@ -319,7 +329,19 @@ class Executions:
             return  # it waits for a person now
         running.has_begun = False  # what follows is not to be cancelled
         await running.end(_state_of(result), result)
-        self._drop(running)
+        await self._left(running)
+
+    async def _left(self, running: Running) -> None:
+        """Leave one that has ended to the database; if that cannot take it now, remember it and try again."""
+        if await running.keep():
+            self._drop(running)
+            return
+        self._lookout.need()
+        for forgotten in self._unkept()[:-MOST_UNKEPT]:
+            self._drop(forgotten)
+
+    def _unkept(self) -> Sequence[Running]:
+        return [running for running in self._running.values() if running.ended.is_set()]
 
     def _drop(self, running: Running) -> None:
         running.leave()
@@ -348,7 +370,10 @@ class Executions:
         return await self.settle(execution.id, error)
 
     async def _look(self) -> bool:
-        """See to what other processes want to be cancelled."""
+        """See to what other processes want to be cancelled, and to ends that could not be kept."""
+        for running in self._unkept():
+            if await running.keep():
+                self._drop(running)
         if self._running:
             for execution_id in await self._records.executions.asked_to_cancel():
                 with contextlib.suppress(UnknownExecutionError):

@@ -100,6 +100,7 @@ class Host:
             call=self._pipeline.call_from,
             may_call=lambda name: self._inventory.catalog.needed_by(name) | {name},
             notify=desk.records.notifications.leave,
+            redact=self._redacted,
             outlets=outlets,
         )
         self._changing = anyio.Lock()  # one reload or restart at a time
@@ -355,6 +356,11 @@ class Host:
             if plugin.manifest is not None and not plugin.manifest.is_vouched
             if not self._registry.faults(plugin.tools)
         )
+
+    def _redacted(self, name: str, text: str) -> str:
+        """Return a plugin's text without its secrets."""
+        life = self._lives.get(name)
+        return text if life is None or life.redactor is None else life.redactor.redact(text)
 
     def _redefined(self, name: str) -> None:
         _log.info("the tools of plugin '%s' are read anew", name)

@@ -48,8 +48,9 @@ class Lookout:
                 if not any([await part() for part in self._parts]):
                     break
                 is_told = False
-            except CyreneError as error:
+            except Exception as error:  # noqa: BLE001 - who looks no more would leave for ever what waits
                 if not is_told:
-                    _log.error("decisions and wishes of other processes are not seen: %s", error)
+                    is_known = isinstance(error, CyreneError)
+                    _log.error("decisions and wishes of other processes are not seen: %s", error, exc_info=not is_known)
                 is_told = True
         self._looking = None

@@ -19,7 +19,7 @@ from cyrene_host.host.approvals import Approvals
 from cyrene_host.host.executions import Executions, UnknownExecutionError, new_id
 from cyrene_host.host.lookout import LOOK_S
 from cyrene_host.host.records import Records
-from cyrene_host.record.approval import Approval, canonical
+from cyrene_host.record.approval import Approval, canonical, digest
 from cyrene_host.record.execution import Execution
 from cyrene_host.record.key_use import KeyUse
 from cyrene_sdk.errors import CyreneError, ErrorKind
@@ -191,7 +191,7 @@ class Repeats:
         tool_id, fitted = self._fitted(name, arguments)
         if approval.tool_id != tool_id:
             raise _denied(approval, f"it is about '{approval.tool_id}', not about '{name}'", "ask for another approval")
-        if approval.arguments != canonical(fitted):
+        if approval.arguments_sha256 != digest(canonical(fitted)):
             raise _denied(approval, "it is for other arguments than these", "call with those that were shown")
 
 

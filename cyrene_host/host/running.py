@@ -60,7 +60,7 @@ class Running:
 
     def tell(self, report: Any) -> None:
         """Take a report of progress: a worker's word, so it is clamped here too. The newest wins."""
-        if self.execution.state != "running":
+        if self._latest.state != "running":
             return
         progress = min(max(report.progress, self.execution.progress), 1.0) if report.progress == report.progress else 0
         if report.execution_id and report.execution_id != self.id:
@@ -94,7 +94,7 @@ class Running:
         """Let it have ended, once that is kept; one that nobody has heard of is not kept."""
         self._tell_now()
         last = replace(self.execution, state=state, result=result, ended_at=time.time())
-        if self._seq:
+        if self._seq:  # it is told when it is kept, or cannot be; `keep` tries again
             event = self._event(last)
             self._unkept.append(event)
             self._latest = last
@@ -102,6 +102,12 @@ class Running:
             self._tell_all(event)
         self.execution = last
         self.ended.set()
+
+    async def keep(self) -> bool:
+        """Keep what is not kept yet, and return whether all is."""
+        if self._unkept:
+            await asyncio.shield(self._kept())
+        return not self._unkept
 
     async def events(self, after: int) -> AsyncGenerator[ExecutionEvent, None]:
         """Yield what happens after the event with the number `after`, to the end.
@@ -171,7 +177,11 @@ class Running:
         try:
             while self._unkept:
                 events, self._unkept = self._unkept, []
-                await self._records.write(self._latest, events)
+                try:
+                    await self._records.write(self._latest, events)
+                except BaseException:
+                    self._unkept[:0] = events
+                    raise
                 self._is_kept = True
                 self._forget()
         except CyreneError as error:

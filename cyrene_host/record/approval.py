@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Approval", "ApprovalState", "canonical"]
+__all__ = ["Approval", "ApprovalState", "canonical", "digest"]
 
 ApprovalState = Literal["pending", "approved", "denied", "expired"]
 
@@ -15,7 +16,8 @@ ApprovalState = Literal["pending", "approved", "denied", "expired"]
 class Approval:
     """One call that waits, or waited, for a person's word. Times are seconds since the epoch.
 
-    `arguments` is the canonical JSON text of all arguments that will run. `fingerprint` is that of the tool's
+    `arguments` is the canonical JSON text of all arguments that will run; once that is decided, or has run, without
+    secret ones. `arguments_sha256` is of that which will run. `fingerprint` is that of the tool's
     definition when the person was asked. `used_at`: when the call was run, which happens once.
     """
 
@@ -38,12 +40,17 @@ class Approval:
     decided_by: str | None = None
     reason: str | None = None
     used_at: float | None = None
+    arguments_sha256: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object that surfaces show, arguments included: a person has to see all of them."""
-        return {name: getattr(self, name) for name in Approval.__dataclass_fields__} | {
-            "arguments": json.loads(self.arguments)
-        }
+        told = {name: getattr(self, name) for name in Approval.__dataclass_fields__ if name != "arguments_sha256"}
+        return told | {"arguments": json.loads(self.arguments)}
+
+
+def digest(arguments: str) -> str:
+    """Return the SHA-256 of canonical arguments."""
+    return hashlib.sha256(arguments.encode()).hexdigest()
 
 
 def canonical(arguments: Any) -> str:

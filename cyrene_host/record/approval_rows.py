@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Text, and_, cast, func, or_, select, update
 
-from cyrene_host.record.approval import Approval, ApprovalState
+from cyrene_host.record.approval import Approval, ApprovalState, digest
 from cyrene_host.record.tables import approvals, executions
 
 __all__ = ["add", "decide", "get", "ids", "is_open", "newest", "own", "still_open", "use", "void", "void_all"]
 
 _MOST = 1000
 _COLUMNS = list(Approval.__dataclass_fields__)
+_SHOWN = select(executions.c.arguments).where(executions.c.id == approvals.c.execution_id).scalar_subquery()
+_WITHOUT_SECRETS: dict[str, Any] = {"arguments": func.coalesce(cast(_SHOWN, Text), approvals.c.arguments)}
+"""What needs its arguments no more is kept with those that its execution shows."""
 
 
 def add(connection: Connection, approval: Approval) -> None:
-    """Keep a new one, with a digest of its arguments."""
+    """Keep a new one."""
     row = {name: getattr(approval, name) for name in _COLUMNS}
-    digest = {"kind": "call", "arguments_sha256": _digest(approval.arguments)}
-    connection.execute(approvals.insert().values(**row, **digest))
+    connection.execute(approvals.insert().values(**row, kind="call"))
 
 
 def get(connection: Connection, host: str, approval_id: str) -> Approval | None:
     """Return one.
 
     Raises:
-        ValueError: its arguments do not have their digest.
+        ValueError: it is open, and its arguments do not have their digest.
     """
-    row = connection.execute(_of(host).where(approvals.c.id == approval_id)).mappings().first()
+    query = _of(host).add_columns(is_open().label("is_open")).where(approvals.c.id == approval_id)
+    row = connection.execute(query).mappings().first()
     if row is None:
         return None
-    if _digest(row["arguments"]) != row["arguments_sha256"]:
+    if row["is_open"] and digest(row["arguments"]) != row["arguments_sha256"]:
         raise ValueError("its arguments were changed in the database")
     return _approval(row)
 
@@ -55,6 +57,7 @@ def decide(
 ) -> bool:
     """Decide one, if it is pending."""
     change = {"state": state, "decided_at": at, "decided_by": by, "reason": reason}
+    change |= {} if state == "approved" else _WITHOUT_SECRETS
     return _change(connection, approvals.c.id == approval_id, approvals.c.state == "pending", **change) == 1
 
 
@@ -62,19 +65,20 @@ def void(
     connection: Connection, approval_id: str, state: ApprovalState, at: float, by: str | None, reason: str | None
 ) -> bool:
     """Decide one against its call, though it may be approved already, if it was not used."""
-    change = {"state": state, "decided_at": at, "decided_by": by, "reason": reason}
+    change = {"state": state, "decided_at": at, "decided_by": by, "reason": reason, **_WITHOUT_SECRETS}
     return _change(connection, approvals.c.id == approval_id, is_open(), **change) == 1
 
 
 def void_all(connection: Connection, execution_id: str, at: float) -> None:
     """Decide against the call of an execution that has ended."""
-    change = {"state": "denied", "decided_at": at, "reason": "its execution has ended"}
+    change = {"state": "denied", "decided_at": at, "reason": "its execution has ended", **_WITHOUT_SECRETS}
     _change(connection, approvals.c.execution_id == execution_id, is_open(), **change)
 
 
-def use(connection: Connection, approval_id: str, at: float) -> bool:
-    """Use one up, if it is approved and was not used."""
-    return _change(connection, approvals.c.id == approval_id, _to_be_run(), used_at=at) == 1
+def use(connection: Connection, approval_id: str, arguments_sha256: str, at: float) -> bool:
+    """Use one up, if it is approved and was not used, and is of these arguments."""
+    is_this = and_(approvals.c.id == approval_id, approvals.c.arguments_sha256 == arguments_sha256)
+    return _change(connection, is_this, _to_be_run(), used_at=at, **_WITHOUT_SECRETS) == 1
 
 
 def own(connection: Connection, approval_id: str, instance: str) -> None:
@@ -109,7 +113,3 @@ def _to_be_run() -> ColumnElement[bool]:
 
 def _approval(row: RowMapping) -> Approval:
     return Approval(**{name: row[name] for name in _COLUMNS})
-
-
-def _digest(arguments: str) -> str:
-    return hashlib.sha256(arguments.encode()).hexdigest()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Literal
 
-from cyrene_host.record.approval import Approval, ApprovalState
+from cyrene_host.record.approval import Approval, ApprovalState, digest
 from cyrene_host.record.store import Store
 
 __all__ = ["ApprovalRecords"]
@@ -74,11 +74,12 @@ class ApprovalRecords:
 
         return await self._store.write(work)
 
-    async def use(self, approval_id: str, *, at: float) -> bool:
-        """Use an approved one up; of all who try, one is told True."""
+    async def use(self, approval: Approval, *, at: float) -> bool:
+        """Use an approved one up, to run it with its arguments; of all who try, one is told True."""
 
         def work(connection: Any) -> bool:
-            return self._taken(connection, approval_id, _rows().use(connection, approval_id, at))
+            is_mine = _rows().use(connection, approval.id, digest(approval.arguments), at)
+            return self._taken(connection, approval.id, is_mine)
 
         return await self._store.write(work)
 

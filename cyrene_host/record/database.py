@@ -208,7 +208,8 @@ def _sqlite_engine(file: Path, *, writes: bool) -> Engine:
     )
     # What is acknowledged is on the disk, not only with the kernel: an approval that was used stays used after a
     # power cut. Works that wait together share the one wait for the disk.
-    settings = ["journal_mode = WAL", "synchronous = FULL"] if writes else ["query_only = ON"]
+    # What is removed or hidden, such as a secret argument, is not left in the file's free room.
+    settings = ["journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"] if writes else ["query_only = ON"]
 
     def set_up(connection: Any, _record: object) -> None:
         connection.isolation_level = None  # the driver begins no transactions of its own

@@ -265,6 +265,8 @@ class ProcessRuntime:
         kind = message.get("k")
         if kind == "ask":
             self._questions.take(message)
+        elif kind == "unask":
+            self._questions.drop(message)
         elif kind == "log":
             self._relay(message)
         elif kind == "progress":

@@ -33,13 +33,16 @@ class Questions:
     def __init__(self, send: Callable[[Message], None], call_of: Callable[[str], CurrentCall | None]) -> None:
         self._send = send
         self._call_of = call_of
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[int, asyncio.Task[None]] = {}
         self.host: HostAPI | None = None
 
     def take(self, message: Message) -> None:
         """Take one question; one without a number of its own is nobody's."""
         number = message.get("id")
         if type(number) is not int or not 0 <= number < 2**63:
+            return
+        if number in self._tasks:
+            self._refuse(number, "another question has this number")
             return
         if len(self._tasks) >= MOST_AT_ONCE:
             self._refuse(number, f"more than {MOST_AT_ONCE} questions at once")
@@ -50,12 +53,19 @@ class Questions:
         if call is not None:
             context.run(_current.set, call)
         task = asyncio.get_running_loop().create_task(self._answer(message), context=context)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[number] = task
+        task.add_done_callback(lambda _: self._tasks.pop(number, None))
+
+    def drop(self, message: Message) -> None:
+        """Cancel the answer to a question: whoever asked has left."""
+        number = message.get("id")
+        task = self._tasks.get(number) if type(number) is int else None
+        if task is not None:
+            task.cancel()
 
     def close(self) -> None:
         """Drop the questions that are not answered."""
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.cancel()
 
     async def _answer(self, message: Message) -> None:

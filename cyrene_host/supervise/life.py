@@ -15,7 +15,7 @@ from cyrene_host.call.admission import Admission
 from cyrene_host.catalog.catalog import CatalogPlugin
 from cyrene_host.catalog.entries import Limits
 from cyrene_host.catalog.manifests import Manifest, ManifestStore
-from cyrene_host.catalog.secrets import Redactor
+from cyrene_host.catalog.secrets import RedactingFilter, Redactor
 from cyrene_host.catalog.state import PluginState
 from cyrene_host.errors import CallFailedError
 from cyrene_host.runtimes.process import WorkerLostError
@@ -87,6 +87,7 @@ class Life:
         self.name = record.name
         self.limits = limits
         self.redactor = redactor
+        RedactingFilter.put_on(logging.getLogger(f"cyrene.plugin.{self.name}"), redactor)
         self.admission = Admission(concurrency=limits.concurrency, queue_size=limits.queue_size)
         self.runtime: Runtime | None = None
         self.state = record.state

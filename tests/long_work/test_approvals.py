@@ -222,7 +222,7 @@ async def test_a_command_leaves_to_hosts_that_serve_what_another_process_approve
     async with site.open(start="called") as host:
         asked = (await host.call("erase", {"what": "disk"})).data["approval_id"]
         async with Archive(Settings.model_validate({"host": {"state_dir": str(site.state)}})) as other:  # dies here:
-            assert await other.records.approvals.decide(asked, "approved", at=time.time(), by="ada")
+            assert await other.records.approvals.approve(asked, at=time.time(), by="ada")
         assert (await host.call("mark", {"name": "work", "seconds": 1.3})).success  # it looks twice meanwhile
         assert (await host.approvals.get(asked)).used_at is None
     async with site.open() as host:

@@ -81,3 +81,40 @@ async def test_a_call_that_is_cancelled_after_its_approval_and_before_its_run_do
 
     assert ended.state == "cancelled"
     assert site.notes == []
+
+
+async def test_what_was_approved_is_not_run_by_a_host_with_another_definition(site: Any) -> None:
+    async with site.open() as at_work, site.open(start="called") as beside:
+        waits = await at_work.call("erase", {"what": "disk"})
+        site.write((site.folder / "long_plugin.py").read_text().replace("Erase something.", "Erase all, and tell."))
+        await at_work.reload()
+        await beside.approvals.approve(waits.data["approval_id"], by="carol")
+        ended = await at_work.executions.wait(waits.data["execution_id"])
+
+    assert ended.state == "failed"
+    assert "has changed since its call was approved" in ended.result.error
+    assert site.notes == []
+
+
+async def test_an_approval_does_not_run_what_the_operator_denies_meanwhile(site: Any) -> None:
+    waits = await held(site)
+    async with site.open(overrides={"danger.high": "deny"}) as host:
+        await host.approvals.approve(waits["approval_id"], by="carol")
+        ended = await host.executions.wait(waits["execution_id"])
+
+    assert ended.result.error_kind == "denied"
+    assert site.notes == []
+
+
+async def test_an_approved_call_counts_as_dangerous_as_the_person_was_told(site: Any) -> None:
+    async with site.open() as host:
+        outer = await host.call("relay", {"name": "jot", "arguments": {"name": "a", "seconds": 0}})
+        await host.approvals.approve(outer.data["approval_id"], by="carol")
+        relayed = (await host.executions.wait(outer.data["execution_id"])).result.data
+        await host.approvals.approve(relayed["data"]["approval_id"], by="carol")
+        await host.executions.wait(relayed["data"]["execution_id"])
+        last = [record for record in host.audit.tail(20, tool="long.jot") if record["kind"] == "started"][-1]
+
+    assert relayed["error_kind"] == "approval_required"
+    assert (last["fields"]["danger"], last["fields"]["decision"]) == ("high", "approved")
+    assert site.notes == ["begin a", "end a"]

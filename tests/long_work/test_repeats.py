@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cyrene_host import CallContext
-from cyrene_host.errors import CallFailedError
+from cyrene_host.errors import CallFailedError, HostStateError
 
 pytestmark = pytest.mark.parametrize("runtime", ["inline"], indirect=True)
 
@@ -91,3 +91,14 @@ async def test_a_repeated_call_that_waited_for_a_person_gets_the_result_of_its_r
     assert still.data == waits.data
     assert done.output == "erased disk 1"
     assert site.notes == ["erase disk"]
+
+
+async def test_a_principal_that_no_database_could_keep_in_a_key_is_refused_at_once(site: Any) -> None:
+    with pytest.raises(HostStateError, match="the principal has 257 characters, and may have 256"):
+        CallContext(principal="x" * 257)
+    longest = CallContext(principal="界" * 256, idempotency_key="界" * 256)
+    async with site.open() as host:
+        twice = [await host.call("jot", {"name": "a", "seconds": 0}, context=longest) for _ in "12"]
+
+    assert twice[0].success
+    assert twice[0] == twice[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 import time
@@ -39,3 +40,34 @@ async def test_a_host_that_serves_forgets_what_is_old_at_its_start_and_now_and_t
         await until(lambda: kept(site) == {second.id, young.id})
         age(site, second.id)
         await until(lambda: kept(site) == {young.id})
+
+
+@pytest.mark.parametrize("runtime", ["inline"], indirect=True)
+async def test_an_end_that_the_disk_did_not_take_is_told_and_is_kept_when_it_can_be(
+    site: Any, until: Callable[..., Any], slow: Callable[[float], float]
+) -> None:
+    database = site.state / "cyrene.db"
+    async with site.open() as host:
+        started = await host.start_execution("mark", {"name": "a", "seconds": 0.3})
+        await until(lambda: site.notes == ["begin a"])
+        database.rename(aside := site.state / "aside")
+        database.mkdir()
+        async with asyncio.timeout(slow(10)):
+            ended = await host.executions.wait(started.id)
+            late = [event async for event in host.executions.events(started.id)]
+        database.rmdir()
+        aside.rename(database)
+        await until(lambda: ends(site, started.id) == 1)
+    async with site.open(start="called") as host:
+        kept = [event async for event in host.executions.events(started.id)]
+        later = await host.executions.get(started.id)
+
+    assert ended.state == "completed"
+    assert kept == late
+    assert later == ended
+
+
+def ends(site: Any, execution_id: str) -> int:
+    with contextlib.closing(sqlite3.connect(site.state / "cyrene.db")) as database:
+        query = "SELECT count(*) FROM execution_events WHERE execution_id = ? AND kind = 'end'"
+        return int(database.execute(query, (execution_id,)).fetchone()[0])

@@ -85,7 +85,10 @@ class HostLink:
         return await self.ask_host("ask", question=question, schema=dict(schema) if schema is not None else None)
 
     async def ask_host(self, method: str, **arguments: Any) -> Any:
-        """Send one question to the host and return its answer; raise what the host refuses."""
+        """Send one question to the host and return its answer; raise what the host refuses.
+
+        A host is told when the asker has been cancelled, so that a nested call ends with the one that it is nested in.
+        """
         number = next(self._numbers)
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
@@ -96,6 +99,9 @@ class HostLink:
         self._link.send(question)
         try:
             return await answer
+        except asyncio.CancelledError:
+            self._link.send({"k": "unask", "id": number})  # a host that does not know the word lets it go on
+            raise
         finally:
             self._asked.pop(number, None)
 
