@@ -123,10 +123,8 @@ class Pipeline:
     ) -> ToolResult:
         """Run one tool and return its checked result; see `Host.call`.
 
-        Args:
-            caller: the plugin that calls through its host.
-            track: the execution that this call is about; a tool that runs long gets one of its own without it.
-            approved: a person has said yes to this very call, as it was then.
+        `caller` is the plugin that calls through its host; `track` the execution that this call is about (a tool that
+        runs long gets one of its own); `approved` what a person has said yes to.
         """
         # A thread runs one loop at a time: this is quicker by 0.1 µs than asking which.
         if self._loop is not None and not (self._thread == get_ident() and self._loop.is_running()):
@@ -135,10 +133,8 @@ class Pipeline:
         self._underway[call.id] = call
         try:
             tool = call.tool = self._tools.resolve(name)
-            if caller is not None:
-                call.nest(tool, caller, self._underway)
-            if approved is not None:
-                call.approve(tool, approved)
+            if caller is not None or approved is not None:
+                self._place(call, tool, caller, approved)
             if tool.idle_s is not None and track is None and self._desk is not None:
                 return await self._desk.call(tool.id, arguments, call.context, deadline_s, caller)
             checked = call.arguments = self._checked(call, tool, arguments)
@@ -151,10 +147,8 @@ class Pipeline:
                 runtime = tool.provider.runtime or await self._ready(call, tool)
             else:
                 runtime = await self._permitted(call, tool, checked)
-            if track is not None:
-                await track.runs(call.id)
-            if self._recorder is not None and call.danger is DangerLevel.HIGH:
-                await self._recorder.secured(call)
+            if track is not None or self._recorder is not None:
+                await self._before_entry(call)
             admission = tool.provider.admission
             is_guest = call.outer is not None and call.shares_place
             if not is_guest and not admission.take():
@@ -170,11 +164,8 @@ class Pipeline:
             result = self._endings.answered(call, tool, outcome, arguments)
         except CallFailedError as error:
             result = self._endings.failed(call, error, arguments)
-        except asyncio.CancelledError:
-            result = self._endings.cancelled(call, arguments)
-            if track is None or track.ending is None:
-                raise
-            asyncio.current_task().uncancel()  # type: ignore[union-attr]  # we are in one
+        except asyncio.CancelledError as left:
+            result = self._cancelled(call, arguments, left)
         finally:
             del self._underway[call.id]
         if self._hooks.any_after_call:
@@ -200,6 +191,30 @@ class Pipeline:
         """
         tool = self._tools.resolve(name)
         return tool.id, self._checked(Underway("", name, LOCAL, None, None), tool, arguments)
+
+    def _place(self, call: Underway, tool: CallableTool, caller: Caller | None, approved: Approved | None) -> None:
+        """Put a call into the one that it is nested in, and hold it to what was approved."""
+        if caller is not None:
+            call.nest(tool, caller, self._underway)
+        if approved is not None:
+            call.approve(tool, approved)
+
+    def _cancelled(self, call: Underway, arguments: object, left: asyncio.CancelledError) -> ToolResult:
+        """Return the result of a call whose execution was told to end; else let the cancellation go on."""
+        result = self._endings.cancelled(call, arguments)
+        if call.track is None or call.track.ending is None:
+            raise left
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine is cancelled in a task"
+        task.uncancel()
+        return result
+
+    async def _before_entry(self, call: Underway) -> None:
+        """Tell the execution that its tool is entered, and let nothing of danger high happen without its record."""
+        if call.track is not None:
+            await call.track.runs(call.id)
+        if self._recorder is not None and call.danger is DangerLevel.HIGH:
+            await self._recorder.secured(call)
 
     def _check_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         """Refuse a call from another loop; the own one may have moved to another thread."""

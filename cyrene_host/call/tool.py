@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cyrene_host.call.policy import Decision
@@ -94,8 +94,8 @@ class CallableTool:
     returns: CompiledSchema | None
     danger: DangerLevel
     decision: Decision
-    policy: Mapping[DangerLevel, Decision]
     limit_s: float
+    policy: Mapping[DangerLevel, Decision] = field(default_factory=dict)
     idle_s: float | None = None
     fingerprint: str = ""
     fault: CyreneError | None = None

@@ -12,7 +12,8 @@ from cyrene_host.catalog.settings import Settings
 from cyrene_host.errors import HostStateError
 from cyrene_host.host.approvals import Approvals
 from cyrene_host.host.auditing import Auditor
-from cyrene_host.host.executions import Executions, interrupted
+from cyrene_host.host.ends import interrupted
+from cyrene_host.host.executions import Executions
 from cyrene_host.host.lookout import Lookout
 from cyrene_host.host.records import Records
 from cyrene_host.record.audit import Audit

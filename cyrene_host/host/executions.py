@@ -13,17 +13,16 @@ from cyrene_host.call.context import CallContext, Caller
 from cyrene_host.call.execution import Approved, Held, Track
 from cyrene_host.call.failures import ended_early
 from cyrene_host.call.policy import ApprovalRequest
-from cyrene_host.call.results import failed
 from cyrene_host.errors import CallFailedError, HostStateError
+from cyrene_host.host.ends import failed_result, state_after, withdrawn
 from cyrene_host.host.lookout import LOOK_S, Lookout
 from cyrene_host.host.records import Records
 from cyrene_host.host.running import Running
 from cyrene_host.record.approval import Approval, canonical, digest
 from cyrene_host.record.execution import Execution, ExecutionEvent, ExecutionState
-from cyrene_sdk.errors import ErrorKind
 from cyrene_sdk.types import DangerLevel, ToolResult
 
-__all__ = ["Executions", "UnknownExecutionError", "interrupted", "new_id"]
+__all__ = ["Executions", "UnknownExecutionError", "new_id"]
 
 APPROVAL_S = 300.0
 """How long a call waits for a person."""
@@ -164,8 +163,8 @@ class Executions:
     async def settle(self, execution_id: str, error: CallFailedError) -> Execution:
         """End one that waited for a person in vain."""
         running = await self._taken_up(execution_id)
-        result = _result(running.execution, error)
-        await running.end(_state_of(result), result)
+        result = failed_result(running.execution, error)
+        await running.end(state_after(result), result)
         await self._left(running)
         return running.execution
 
@@ -322,13 +321,13 @@ class Executions:
     async def _see_through(self, running: Running, name: str, arguments: object, **how: Any) -> None:
         running.has_begun = True
         if running.ending is not None:
-            result = _result(running.execution, ended_early(None, running.ending, acted=False))
+            result = failed_result(running.execution, ended_early(None, running.ending, acted=False))
         else:
             result = await self.run(name, arguments, track=running, **how)
         if running.left.is_set():
             return  # it waits for a person now
         running.has_begun = False  # what follows is not to be cancelled
-        await running.end(_state_of(result), result)
+        await running.end(state_after(result), result)
         await self._left(running)
 
     async def _left(self, running: Running) -> None:
@@ -361,13 +360,7 @@ class Executions:
         if not await refuse(approval_id, "denied", at=at, by=by, reason=why, is_void=True):
             await self._records.executions.ask_to_cancel(execution.id)
             return await self.get(execution.id)
-        error = CallFailedError(
-            ErrorKind.CANCELLED,
-            f"the call of '{execution.tool_id}' was cancelled before it ran",
-            plugin=execution.plugin,
-            mend="start it again if it is still wanted",
-        )
-        return await self.settle(execution.id, error)
+        return await self.settle(execution.id, withdrawn(execution))
 
     async def _look(self) -> bool:
         """See to what other processes want to be cancelled, and to ends that could not be kept."""
@@ -391,43 +384,9 @@ async def _each(events: Sequence[ExecutionEvent]) -> AsyncGenerator[ExecutionEve
         yield event
 
 
-def _state_of(result: ToolResult) -> ExecutionState:
-    if result.success:
-        return "completed"
-    if result.error_kind is ErrorKind.CANCELLED:
-        return "cancelled"
-    return "interrupted" if result.error_kind is ErrorKind.INTERRUPTED else "failed"
-
-
-def _result(execution: Execution, error: CallFailedError) -> ToolResult:
-    return failed(
-        error,
-        tool_name=execution.tool_id.rpartition(".")[2],
-        plugin=execution.plugin,
-        call_id=execution.call_id,
-        error_id="",
-        attempts=0,
-        duration_ms=0,
-        notes=[],
-    )
-
-
 def new_id() -> str:
     """Return an id for an execution."""
     return f"exe_{secrets.token_hex(8)}"
-
-
-def interrupted(execution: Execution) -> ToolResult:
-    """Return the result of one whose host ended before it did."""
-    error = CallFailedError(
-        ErrorKind.INTERRUPTED,
-        f"the execution of '{execution.tool_id}' was interrupted: its host ended before it did",
-        plugin=execution.plugin,
-        where=f"execution '{execution.id}'",
-        mend="start it again if it is still wanted: nothing is run twice by itself",
-        acted=True,
-    )
-    return _result(execution, error)
 
 
 def _unknown(execution_id: str) -> UnknownExecutionError:

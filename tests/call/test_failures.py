@@ -73,9 +73,9 @@ plugin 'faulty': tool 'greets': nobody is no name
         {"names": []},
         {},
         """
-plugin 'faulty': the call of 'destroys' (danger high) needs a person's approval, and nobody can be asked here
-  where: tool 'faulty.destroys', danger 'high'
-  mend:  call it from a terminal (`cyrene call` asks; --yes approves), or open the host with an approver""",
+plugin 'faulty': the call of 'destroys' (danger high) waits for a person's approval
+  where: approval 'apr_…', execution 'exe_…'
+  mend:  `cyrene approvals approve apr_…` runs it once, as long as nothing about it has changed""",
     ),
     "refused by a person": (
         "faulty.destroys",
