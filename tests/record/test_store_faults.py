@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import sqlite3
 import subprocess
@@ -264,9 +265,10 @@ async def test_a_file_that_cannot_be_written_is_told_and_works_again_with_the_ri
     with tempfile.TemporaryDirectory(prefix="cyrene-") as folder:  # pytest's own are private to this user
         Path(folder).chmod(0o755)
         (Path(folder) / "state").mkdir()
-        ended = subprocess.run(
-            [sys.executable, "-c", NO_RIGHTS, Path(folder) / "state"], capture_output=True, text=True, timeout=50
-        )
+        command = [sys.executable, "-c", NO_RIGHTS, Path(folder) / "state"]
+        # Another user cannot write where coverage is measured.
+        own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=50, env=own)
     assert (ended.stdout, ended.stderr) == ("read_only True\nread_only True\n", "")
 
 
