@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -16,8 +15,8 @@ from hypothesis import strategies as st
 
 from cyrene_host.catalog.schemas import CompiledSchema, Fault, SchemaInvalidError, lookup
 
-SOON_S = 10 * float(os.environ.get("CYRENE_SLOW", "1"))
-"""Processor time that no machine needs for it, unless the work grows out of all proportion."""
+Slow = Callable[[float], float]
+
 
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 
@@ -202,30 +201,30 @@ def test_recursion_that_consumes_is_fine() -> None:
     ],
     ids=["5000 allOf", "33 items", "33 properties"],
 )
-def test_a_schema_nested_too_deeply_is_refused(schema: dict[str, Any]) -> None:
+def test_a_schema_nested_too_deeply_is_refused(schema: dict[str, Any], slow: Slow) -> None:
     started = time.process_time()
     assert refused(schema).what == "the schema is more than 32 schemas deep"
-    assert time.process_time() - started < SOON_S
+    assert time.process_time() - started < slow(0.5)
 
 
 def test_the_deepest_schema_that_fits_compiles() -> None:
     assert CompiledSchema(nested("allOf", 31, lambda inner: [inner])).is_valid({"end": 1})
 
 
-def test_a_schema_of_ten_megabytes_is_refused_soon() -> None:
+def test_a_schema_of_ten_megabytes_is_refused_soon(slow: Slow) -> None:
     started = time.process_time()
     assert refused(obj(a={"description": "x" * 10_000_000})).what == "the schema has 10000055 bytes, more than 65536"
-    assert time.process_time() - started < SOON_S
+    assert time.process_time() - started < slow(0.5)
 
 
-def test_branches_that_multiply_are_refused_instead_of_closed_for_ever() -> None:
+def test_branches_that_multiply_are_refused_instead_of_closed_for_ever(slow: Slow) -> None:
     # The classic automaton of n states whose deterministic form has 2**n.
     steps = {f"s{i}": obj(a={"$ref": f"#/$defs/s{i + 1}"}, b={"$ref": f"#/$defs/s{i + 1}"}) for i in range(1, 20)}
     again = {"$ref": "#/$defs/s0"}
     steps["s0"] = {"allOf": [obj(a=again, b=again), obj(a={"$ref": "#/$defs/s1"})]}
     started = time.process_time()
     assert "too many branches" in refused({**again, "$defs": {**steps, "s20": obj(end={})}}).what
-    assert time.process_time() - started < SOON_S
+    assert time.process_time() - started < slow(1)
 
 
 def _chain(length: int, link: Any) -> dict[str, Any]:
@@ -247,12 +246,12 @@ def test_a_chain_of_references_may_be_long_but_not_too_long(link: Any) -> None:
     assert not schema.is_valid({"n": {"zz": 1}})
 
 
-def test_a_pattern_that_backtracks_elsewhere_is_checked_in_no_time() -> None:
+def test_a_pattern_that_backtracks_elsewhere_is_checked_in_no_time(slow: Slow) -> None:
     schema = CompiledSchema(obj(a={"type": "string", "pattern": "^(a+)+$"}))
     started = time.process_time()
     assert not schema.is_valid({"a": "a" * 40 + "!"})
     assert schema.is_valid({"a": "a" * 100_000})
-    assert time.process_time() - started < SOON_S
+    assert time.process_time() - started < slow(0.5)
 
 
 @pytest.mark.parametrize("schema", [{}, {"type": "object"}, {"type": ["object", "null"]}, {"properties": {}}])
@@ -630,11 +629,9 @@ def test_there_are_at_most_20_faults() -> None:
 
 
 @pytest.mark.parametrize("value", [[0] * 99_990, ["x"] * 99_990 + [0]])
-def test_of_a_very_large_value_the_first_fault_is_named_soon(value: list[Any]) -> None:
+def test_of_a_very_large_value_only_the_first_fault_is_named(value: list[Any]) -> None:
     schema = CompiledSchema(obj(a={"items": {"type": "string"}}))
-    started = time.process_time()
     [fault] = schema.faults({"a": value})
-    assert time.process_time() - started < SOON_S
     assert fault == Fault(f"/a/{value.index(0)}", "must be a string, not a number", "type")
 
 
@@ -658,7 +655,7 @@ def test_without_declared_keys_none_are_suggested() -> None:
     assert schema.faults({"a": 1})[0].message == "unexpected key 'a'; none are known here"
 
 
-def test_alternatives_that_multiply_do_not_hang() -> None:
+def test_alternatives_that_multiply_do_not_hang(slow: Slow) -> None:
     both = {"anyOf": [{"$ref": "#/$defs/n"}, {"$ref": "#/$defs/m"}]}
     node = {"properties": {"a": both, "z": {"minimum": 5}}}
     schema = CompiledSchema({**obj(n={"$ref": "#/$defs/n"}), "$defs": {"n": node, "m": node}})
@@ -666,7 +663,7 @@ def test_alternatives_that_multiply_do_not_hang() -> None:
     started = time.process_time()
     [fault] = schema.faults({"n": value})
     assert schema.faults({"n": _deeper({"z": 5}, 60)}) == []
-    assert time.process_time() - started < SOON_S  # every way is 2**60
+    assert time.process_time() - started < slow(0.3)  # every way is 2**60
     assert fault == Fault("", "the value does not fit the schema; it is too large to say where", "schema")
 
 
