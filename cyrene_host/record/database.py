@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from cyrene_host.record.failures import StoreError, file_error, store_error
+from cyrene_host.record.causes import file_error, store_error
+from cyrene_host.record.failures import StoreError
 from cyrene_host.record.locks import locked
 from cyrene_host.record.tables import SCHEMA
 

@@ -207,6 +207,20 @@ async def test_a_page_that_is_overwritten_is_told_as_damage(lite: Store, file: P
     await store.close()
 
 
+async def test_a_text_that_is_overwritten_is_told_as_damage_without_showing_it(lite: Store, file: Path) -> None:
+    await lite.write(keeps("secret", "s3cr3t" * 100))
+    await lite.close()
+    content = file.read_bytes()
+    with file.open("r+b") as stream:
+        stream.seek(content.index(b"s3cr3t") + 60)
+        stream.write(b"\xa5" * 20)
+    store = Store(file.parent)
+    error = await fault_of(store.read(kept))
+    assert error.fault == "damaged"
+    assert "s3cr3t" not in str(error)
+    await store.close()
+
+
 async def test_a_file_that_was_moved_away_gets_no_more_writes(lite: Store, file: Path) -> None:
     await lite.write(keeps("old"))
     file.rename(file.with_name("moved.db"))
