@@ -60,6 +60,10 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
     ("cyrene_host.cli.long_work", "cyrene_host.cli"): "likewise",
     ("cyrene_host.cli.progress", "rich"): "start-up: only a bar for a person who waits at a terminal needs it",
     ("cyrene_host.cli.screen", "rich"): "start-up: only a table for a person at a terminal needs it",
+    (
+        "cyrene_host.host.host",
+        "cyrene_host.host.desk",
+    ): "start-up: who opens a host pays it, in a thread",
     ("cyrene_host.host.listing", "cyrene_host.host.tool_schemas"): "start-up: lists compile no schema, `why` one",
     (
         "cyrene_host.catalog.settings",
@@ -70,6 +74,8 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
     ("cyrene_host.record.executions", "cyrene_host.record.execution_rows"): "likewise",
     ("cyrene_host.record.approvals", "cyrene_host.record.approval_rows"): "likewise",
     ("cyrene_host.record.idempotency", "cyrene_host.record.idempotency_rows"): "likewise",
+    ("cyrene_host.record.audit", "cyrene_host.record.audit_reading"): "start-up: who writes the audit does not read it",
+    ("cyrene_host.record.audit", "cyrene_host.record.audit_verify"): "likewise",
     ("cyrene_host.record.database", "alembic"): "start-up: only a database of an older schema needs it",
     ("cyrene_knowledge.pdf", "pypdf"): "start-up: a tenth of a second that only a PDF needs",
     ("cyrene_host.catalog.versions", "packaging.specifiers"): "start-up: only a plugin that names a range needs it",

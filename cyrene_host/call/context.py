@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cyrene_host.errors import HostStateError
 
@@ -47,8 +47,7 @@ class CallContext:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """A plugin that calls a tool through its host.
 
     Args:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from cyrene_host.call.context import CallContext, Caller
 from cyrene_host.call.policy import ApprovalRequest
@@ -12,16 +11,14 @@ from cyrene_sdk.types import DangerLevel, ToolResult
 __all__ = ["Approved", "ExecutionDesk", "Held", "Track"]
 
 
-@dataclass(frozen=True, slots=True)
-class Approved:
+class Approved(NamedTuple):
     """What a person said yes to: the definition of a tool, and how dangerous the call counted."""
 
     fingerprint: str
     danger: DangerLevel
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """A call that waits for a person; `expires_at` in seconds since the epoch."""
 
     execution_id: str

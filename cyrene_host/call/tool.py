@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cyrene_host.call.policy import Decision
+from cyrene_host.catalog.accepted import fingerprint_of
 from cyrene_sdk._worker.faults import Fault
 from cyrene_sdk._worker.outcomes import Fields
 from cyrene_sdk._worker.progress import Watch
@@ -77,13 +79,13 @@ class Provider(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallableTool:
     """One tool with its checked schemas, limits and policy.
 
     `schema` is None where the definition cannot be used; `fault` then says why. `withheld` says why the operator
     lets nobody call it, if so. `policy` is the operator's word on each danger; `idle_s` is of a tool that runs long:
-    how many seconds it may work without a report. `fingerprint` is that of the definition.
+    how many seconds it may work without a report.
     """
 
     id: str
@@ -97,7 +99,11 @@ class CallableTool:
     limit_s: float
     policy: Mapping[DangerLevel, Decision] = field(default_factory=dict)
     idle_s: float | None = None
-    fingerprint: str = ""
     fault: CyreneError | None = None
     secret_arguments: frozenset[str] = frozenset()
     withheld: CyreneError | None = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The fingerprint of the definition; worked out when it is first asked for: 30 µs."""
+        return fingerprint_of(self.definition)

@@ -7,9 +7,8 @@ import json
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cyrene_host.catalog.whole_file import replace_whole
 from cyrene_sdk.errors import CyreneError
@@ -35,8 +34,7 @@ class AcceptedError(CyreneError):
     """What was accepted could not be kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(NamedTuple):
     """One tool's definition as somebody accepted it; `accepted_at` in seconds since the epoch."""
 
     scheme: int
@@ -46,8 +44,7 @@ class Acceptance:
     accepted_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedDefinition:
+class ChangedDefinition(NamedTuple):
     """A tool whose definition has changed since somebody accepted it; both as the JSON objects of ToolDefinition."""
 
     tool_id: str
@@ -104,7 +101,7 @@ class Accepted:
         kept = {**self.read(), tool_id: acceptance}
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            text = json.dumps({name: asdict(kept[name]) for name in sorted(kept)}, ensure_ascii=False, indent=1)
+            text = json.dumps({name: kept[name]._asdict() for name in sorted(kept)}, ensure_ascii=False, indent=1)
             replace_whole(self._file, text + "\n")
         except OSError as error:
             raise AcceptedError(

@@ -10,7 +10,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, TypeVar, get_args
 
 from cyrene_host.catalog.accepted import Accepted, ChangedDefinition
@@ -58,7 +57,7 @@ def list_approvals(choices: Choices, *, everything: bool) -> int:
     changed = _changed(choices) if is_any_accepted else []
     if choices.as_json:
         choices.screen.json(
-            {"approvals": [_document(one) for one in found], "changed": [asdict(tool) for tool in changed]}
+            {"approvals": [_document(one) for one in found], "changed": [tool._asdict() for tool in changed]}
         )
         return 0
     for approval in found:

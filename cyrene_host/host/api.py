@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cyrene_host.call.context import Caller
 from cyrene_host.errors import HostStateError
@@ -31,8 +30,7 @@ class _CallFrom(Protocol):
     ) -> Awaitable[ToolResult]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """What the host does for all its plugins.
 
     Args:

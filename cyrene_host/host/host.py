@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 import anyio.to_thread
@@ -25,7 +25,6 @@ from cyrene_host.catalog.vouched import Vouched
 from cyrene_host.errors import HostStateError
 from cyrene_host.host.api import Offer, PluginAccess
 from cyrene_host.host.changes import Changes, Standing, changes, stands_for
-from cyrene_host.host.desk import Desk
 from cyrene_host.host.hook_packages import hook_packages
 from cyrene_host.host.inventory import Inventory
 from cyrene_host.host.outlets import Asker, Messenger, Outlets
@@ -33,14 +32,16 @@ from cyrene_host.host.plugins import Plugins
 from cyrene_host.host.registry import Registry
 from cyrene_host.host.tools import Tools
 from cyrene_host.host.views import PluginReport
-from cyrene_host.record.execution import Execution
-from cyrene_host.record.instances import HostKind
 from cyrene_host.runtimes.places import Places
 from cyrene_host.supervise.life import Life, Surroundings
 from cyrene_host.supervise.marks import FailureMarks
 from cyrene_host.supervise.supervisor import Supervisor
 from cyrene_sdk.protocols import PluginConfig
 from cyrene_sdk.types import ToolResult
+
+if TYPE_CHECKING:
+    from cyrene_host.record.execution import Execution
+    from cyrene_host.record.instances import HostKind
 
 __all__ = ["Host", "Opening"]
 
@@ -65,11 +66,14 @@ class Host:
     def __init__(
         self, read: Callable[[], Inventory], *, outlets: Outlets, start: Literal["all", "called"], kind: HostKind
     ) -> None:
+        from cyrene_host.host.desk import Desk
+
         if not logging.getLogger("cyrene").handlers:  # a program that sets up no log sees none
             logging.getLogger("cyrene").addHandler(logging.NullHandler())
         inventory = read()
         self._read = read
         self._inventory = inventory
+        self._folder = inventory.base.resolve()
         self._start = start
         self._is_open = False
         self._hooks = Hooks(hook_packages(inventory))
@@ -293,6 +297,7 @@ class Host:
         for name in found.removed:
             del self._lives[name]
         self._inventory, self._standing = inventory, standing
+        self._folder = inventory.base.resolve()
         for name in (*found.changed, *found.added):
             self._take_in(catalog.plugins[name])
         for name in catalog.plugins:  # in the order of plugins.json again
@@ -329,9 +334,7 @@ class Host:
         self._lives[record.name] = Life(
             record,
             limits=standing.limits,
-            config=PluginConfig(
-                standing.config, name=record.name, version=version, folder=self._inventory.base.resolve()
-            ),
+            config=PluginConfig(standing.config, name=record.name, version=version, folder=self._folder),
             redactor=Redactor(standing.secrets) if standing.secrets else None,
             surroundings=Surroundings(
                 store=self._inventory.store,

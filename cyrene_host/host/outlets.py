@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cyrene_host.call.policy import Approver
 from cyrene_sdk.types import Image
@@ -12,8 +11,7 @@ from cyrene_sdk.types import Image
 __all__ = ["Asker", "Messenger", "OutgoingMessage", "Outlets", "Question"]
 
 
-@dataclass(frozen=True, slots=True)
-class OutgoingMessage:
+class OutgoingMessage(NamedTuple):
     """What a plugin sends to a conversation; `call_id` is the call that its code was serving, if any."""
 
     plugin: str
@@ -24,8 +22,7 @@ class OutgoingMessage:
     call_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """What a plugin asks a person in the middle of a call; `schema` (JSON Schema) is what the answer should fit."""
 
     plugin: str
@@ -42,8 +39,7 @@ Asker = Callable[[Question], Awaitable[Any]]
 """Asks a person; None where nobody answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outlets:
+class Outlets(NamedTuple):
     """The ways to a person that the embedding program has; None where it has none."""
 
     approver: Approver | None = None

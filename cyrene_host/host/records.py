@@ -6,7 +6,7 @@ import functools
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from uuid import uuid4
+from secrets import token_hex
 
 import anyio
 import anyio.to_thread
@@ -39,7 +39,7 @@ class Records:
     def __init__(
         self, state_dir: Path, url: str | None, *, kind: HostKind, interrupted: Callable[[Execution], ToolResult]
     ) -> None:
-        self.instance = uuid4().hex
+        self.instance = token_hex(16)
         self.store = Store(state_dir, url)
         instances = self._instances = Instances(state_dir)
         host = functools.cache(instances.host_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from cyrene_host.call.tool import CallableTool, Provider
-from cyrene_host.catalog.accepted import Acceptance, ChangedDefinition, fingerprint_of
+from cyrene_host.catalog.accepted import Acceptance, ChangedDefinition
 from cyrene_host.catalog.catalog import Catalog
 from cyrene_host.catalog.definitions import CatalogTool
 from cyrene_host.catalog.entries import Limits
@@ -59,6 +59,7 @@ class Registry:
     def rebuild(self) -> None:
         """Take the tools anew, after a plugin's definitions changed; those that nobody vouches for are compiled now."""
         self._accepted = self._read_accepted()
+        self._policy = policy_of(self._settings)
         self._listed = {tool.id: tool for tool in self._catalog.tools}
         self._compiled.clear()
         for tool_id, tool in self._listed.items():
@@ -180,10 +181,9 @@ class Registry:
             returns=returns,
             danger=standing.danger,
             decision=standing.decision,
-            policy=policy_of(self._settings),
+            policy=self._policy,
             limit_s=_limit_s(tool, life),
             idle_s=_idle_s(tool, life),
-            fingerprint=fingerprint_of(tool.definition),
             fault=fault,
             secret_arguments=frozenset(tool.definition.secret_arguments),
             withheld=standing.withheld,

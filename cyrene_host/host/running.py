@@ -7,7 +7,6 @@ import logging
 import math
 import time
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from typing import Any, Literal
 
 from cyrene_host.record.execution import Execution, ExecutionEvent, ExecutionState
@@ -64,7 +63,7 @@ class Running:
             return
         progress = min(max(report.progress, self.execution.progress), 1.0) if report.progress == report.progress else 0
         if report.execution_id and report.execution_id != self.id:
-            self.execution = replace(self.execution, plugin_execution_id=report.execution_id)
+            self.execution = self.execution._replace(plugin_execution_id=report.execution_id)
         before = self._report[1] if self._report is not None else self.execution.message
         is_silent_end = not report.message and report.status != "running"  # what it was at is worth more than nothing
         self._report = (
@@ -93,7 +92,7 @@ class Running:
     async def end(self, state: ExecutionState, result: ToolResult) -> None:
         """Let it have ended, once that is kept; one that nobody has heard of is not kept."""
         self._tell_now()
-        last = replace(self.execution, state=state, result=result, ended_at=time.time())
+        last = self.execution._replace(state=state, result=result, ended_at=time.time())
         if self._seq:  # it is told when it is kept, or cannot be; `keep` tries again
             event = self._event(last)
             self._unkept.append(event)
@@ -149,7 +148,7 @@ class Running:
 
     def _change(self, **changes: Any) -> None:
         """Be another from now on: who follows it is told at once, and it is kept soon."""
-        self.execution = self._latest = replace(self.execution, **changes)
+        self.execution = self._latest = self.execution._replace(**changes)
         event = self._event(self.execution)
         self._unkept.append(event)
         self._tell_all(event)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 __all__ = ["Approval", "ApprovalState", "canonical", "digest"]
 
 ApprovalState = Literal["pending", "approved", "denied", "expired"]
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(NamedTuple):
     """One call that waits, or waited, for a person's word. Times are seconds since the epoch.
 
     `arguments` is the canonical JSON text of all arguments that will run; once that is decided, or has run, without
@@ -44,7 +42,7 @@ class Approval:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object that surfaces show, arguments included: a person has to see all of them."""
-        told = {name: getattr(self, name) for name in Approval.__dataclass_fields__ if name != "arguments_sha256"}
+        told = {name: getattr(self, name) for name in Approval._fields if name != "arguments_sha256"}
         return told | {"arguments": json.loads(self.arguments)}
 
 

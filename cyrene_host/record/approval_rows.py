@@ -13,7 +13,7 @@ from cyrene_host.record.tables import approvals, executions
 __all__ = ["add", "decide", "get", "ids", "is_open", "newest", "own", "still_open", "use", "void", "void_all"]
 
 _MOST = 1000
-_COLUMNS = list(Approval.__dataclass_fields__)
+_COLUMNS = list(Approval._fields)
 _SHOWN = select(executions.c.arguments).where(executions.c.id == approvals.c.execution_id).scalar_subquery()
 _WITHOUT_SECRETS: dict[str, Any] = {"arguments": func.coalesce(cast(_SHOWN, Text), approvals.c.arguments)}
 """What needs its arguments no more is kept with those that its execution shows."""

@@ -11,14 +11,16 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from cyrene_host.record.audit_files import audit_files, last_head
 from cyrene_host.record.audit_lines import AuditKind, Head
-from cyrene_host.record.audit_reading import ExportFormat, export_records, tail_records
-from cyrene_host.record.audit_verify import Verification, verify_chain
 from cyrene_host.record.audit_writer import AuditWriter
 from cyrene_sdk.errors import CyreneError
+
+if TYPE_CHECKING:
+    from cyrene_host.record.audit_reading import ExportFormat
+    from cyrene_host.record.audit_verify import Verification
 
 __all__ = ["Audit", "AuditReadError", "AuditUnavailableError"]
 
@@ -180,6 +182,8 @@ class Audit:
         Raises:
             AuditReadError: a file cannot be read.
         """
+        from cyrene_host.record.audit_reading import tail_records
+
         try:
             return tail_records(self.folder, count, tool=tool, principal=principal, kind=kind)
         except OSError as error:
@@ -194,6 +198,8 @@ class Audit:
             HeadError: the text is no head.
             AuditReadError: a file cannot be read.
         """
+        from cyrene_host.record.audit_verify import verify_chain
+
         try:
             return verify_chain(self.folder, head)
         except OSError as error:
@@ -212,6 +218,8 @@ class Audit:
         Raises:
             OSError: a file cannot be read, or the stream cannot be written.
         """
+        from cyrene_host.record.audit_reading import export_records
+
         return export_records(self.folder, out, since=since, until=until, format=format)
 
     def _tell_rotated(self, head: Head) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from cyrene_sdk.types import ToolResult
 
@@ -14,8 +13,7 @@ ExecutionState = Literal["waiting", "queued", "running", "completed", "failed", 
 ENDED: frozenset[ExecutionState] = frozenset({"completed", "failed", "cancelled", "interrupted"})
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(NamedTuple):
     """A call that runs long or waits for a person. Times are seconds since the epoch, `progress` goes from 0.0 to 1.0.
 
     `tool_id` is as the caller wrote it where no tool has that name. `arguments` are complete, secrets too: who shows
@@ -54,8 +52,7 @@ class Execution:
         return told
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionEvent:
+class ExecutionEvent(NamedTuple):
     """One thing that happened to an execution; `seq` counts from 1 without a gap, the last has the result."""
 
     seq: int
@@ -76,4 +73,4 @@ class ExecutionEvent:
         return told if self.result is None else {**told, "result": self.result.to_dict()}
 
 
-_SHOWN = [name for name in Execution.__dataclass_fields__ if name not in ("arguments", "result")]
+_SHOWN = [name for name in Execution._fields if name not in ("arguments", "result")]

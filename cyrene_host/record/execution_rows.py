@@ -14,7 +14,7 @@ from cyrene_sdk.types import ToolResult
 
 __all__ = ["ask_to_cancel", "asked_to_cancel", "events", "get", "ids", "last_event", "newest", "under_way", "write"]
 
-_COLUMNS = [name for name in Execution.__dataclass_fields__ if name != "result"]
+_COLUMNS = [name for name in Execution._fields if name != "result"]
 
 
 def write(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -94,7 +93,7 @@ class ExecutionRecords:
         rows, ended = _rows(), []
         for execution, owner in self._orphans(connection, is_locked=True):
             now, result = time.time(), interrupted(execution)
-            last = replace(execution, state="interrupted", ended_at=now, result=result)
+            last = execution._replace(state="interrupted", ended_at=now, result=result)
             seq = rows.last_event(connection, execution.id) + 1
             event = ExecutionEvent(seq, now, "interrupted", execution.progress, execution.message, result)
             rows.write(connection, last, [event], owner)

@@ -12,10 +12,9 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
-from uuid import uuid4
+from secrets import token_hex
+from typing import Literal, NamedTuple, TypeAlias
 
 from cyrene_host.record.locks import locked
 from cyrene_sdk.errors import CyreneError
@@ -41,8 +40,7 @@ class StateInUseError(CyreneError):
         self.pid = pid
 
 
-@dataclass(frozen=True)
-class Living:
+class Living(NamedTuple):
     """A host that is alive.
 
     Attributes:
@@ -79,7 +77,7 @@ class Instance:
         Raises:
             StateDirError: the state directory cannot be written.
         """
-        self._living = Living(**{**asdict(self._living), "url": url})
+        self._living = self._living._replace(url=url)
         with _told(self._file), locked(self._file.parent.with_suffix(".lock"), _WAIT_S):
             _write(self._descriptor, self._living)
 
@@ -124,7 +122,7 @@ class Instances:
                 for other in self._scan():
                     if "resident" in (kind, other.kind):
                         raise self._refusal(other)
-                return self._enter(kind, instance or uuid4().hex)
+                return self._enter(kind, instance or token_hex(16))
 
     def alive(self, instance: str) -> bool:
         """Whether the host with this instance id is alive.
@@ -157,7 +155,7 @@ class Instances:
             self._state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             with locked(self._lock, _WAIT_S):
                 if not file.exists():
-                    _write_once(file, f"{uuid4().hex}\n")
+                    _write_once(file, f"{token_hex(16)}\n")
                 written = file.read_text(encoding="ascii", errors="replace").strip()
         if _ID.fullmatch(written) is None:
             raise StateDirError(
@@ -229,13 +227,13 @@ def _read(file: Path) -> Living | None:
 
 
 def _write(descriptor: int, living: Living) -> None:
-    written = json.dumps(asdict(living)).encode()
+    written = json.dumps(living._asdict()).encode()
     os.pwrite(descriptor, written, 0)
     os.ftruncate(descriptor, len(written))
 
 
 def _write_once(file: Path, written: str) -> None:
-    temporary = file.with_name(f".{file.name}.{uuid4().hex}.tmp")
+    temporary = file.with_name(f".{file.name}.{token_hex(16)}.tmp")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as stream:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cyrene_sdk.types import ToolResult
 
@@ -11,8 +11,7 @@ __all__ = ["KEPT_S", "KeyUse"]
 KEPT_S = 24 * 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class KeyUse:
+class KeyUse(NamedTuple):
     """What a key was first used for, and what came of it.
 
     `execution_id` is set where an execution was started under it, which has the result. `result` is None while a call

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
@@ -26,8 +25,7 @@ class NotificationError(CyreneError):
     """A message that cannot be left."""
 
 
-@dataclass(frozen=True)
-class Notification:
+class Notification(NamedTuple):
     """A message that is not delivered yet.
 
     Attributes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cyrene_host.record.store import Store
 
@@ -20,8 +19,7 @@ IDEMPOTENCY_S = 86_400
 MOST_AT_ONCE = 500
 
 
-@dataclass(frozen=True)
-class Forgotten:
+class Forgotten(NamedTuple):
     """How many rows of each kind were removed."""
 
     executions: int

@@ -35,7 +35,6 @@ __all__ = [
     "PlainText",
     "approvals",
     "count",
-    "definitions",
     "execution_events",
     "executions",
     "idempotency",
@@ -149,17 +148,6 @@ approvals = Table(
     Column("used_at", Double),
     Index("approvals_by_state", "state", "created_at"),
     Index("approvals_of_execution", "execution_id"),
-)
-
-definitions = Table(
-    "definitions",
-    metadata,
-    Column("tool_id", PlainText, primary_key=True),
-    Column("fingerprint", PlainText, nullable=False),
-    Column("scheme", Integer, nullable=False),
-    Column("definition", JsonText, nullable=False),
-    Column("accepted_at", Double, nullable=False),
-    Column("accepted_by", PlainText, nullable=False),
 )
 
 idempotency = Table(

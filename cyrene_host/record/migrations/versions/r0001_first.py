@@ -98,15 +98,6 @@ def _approvals() -> None:
 
 def _others() -> None:
     op.create_table(
-        "definitions",
-        sa.Column("tool_id", sa.Text, primary_key=True),
-        sa.Column("fingerprint", sa.Text, nullable=False),
-        sa.Column("scheme", sa.Integer, nullable=False),
-        sa.Column("definition", sa.Text, nullable=False),
-        sa.Column("accepted_at", sa.Double, nullable=False),
-        sa.Column("accepted_by", sa.Text, nullable=False),
-    )
-    op.create_table(
         "idempotency",
         sa.Column("principal", sa.Text, primary_key=True),
         sa.Column("key", sa.Text, primary_key=True),
